@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``unpack``: one archive to a tree. Page: docs/builders/unpack.md.
+
+Edge: the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from derive.archives.identity import Expected
+from derive.archives.notes import summary
+from derive.archives.unpack import Unpacked, unpack_deb, unpack_sdist, unpack_tar, unpack_wheel, unpack_zip
+from derive.build.context import Context
+from derive.canonical import Digest, Json
+from derive.derivations.model import Output, ResolvedDerivation, TreeOutput
+from derive.store.protocol import Store
+
+
+def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]:
+    """Unpack; what the tree does not keep of the archive goes into the log."""
+    unpacked = _unpack(context.store, request.file("archive"), context.labels[0], request.arguments)
+    for line in summary(unpacked.notes):
+        context.log(line)
+    return {"out": TreeOutput(context.store.add_listing(unpacked.listing))}
+
+
+def _unpack(store: Store, blob: Digest, name: str, arguments: Mapping[str, Json]) -> Unpacked:
+    strip = arguments["strip"]
+    assert isinstance(strip, int)
+    expected = _expected(arguments["expected"])
+    match arguments["kind"]:
+        case "deb":
+            return unpack_deb(store, blob, name=name, expected=expected)
+        case "wheel":
+            return unpack_wheel(store, blob, name=name, expected=expected)
+        case "sdist":
+            return unpack_sdist(store, blob, name=name, expected=expected)
+        case "zip":
+            return unpack_zip(store, blob, name=name, strip=strip)
+        case "tar":
+            return unpack_tar(store, blob, name=name, strip=strip)
+        case other:
+            raise ValueError(f"no such kind of archive: {other!r}")
+
+
+def _expected(document: Json) -> Expected | None:
+    if not isinstance(document, Mapping):
+        return None
+    architecture = document["architecture"]
+    return Expected(
+        name=str(document["name"]),
+        version=str(document["version"]),
+        architecture=None if architecture is None else str(architecture),
+    )

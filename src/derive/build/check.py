@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds every step of a closure again, another way, and compares every output.
+
+Edge: threads, the store. What was there stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+from derive.build.execute import Executor, known_of
+from derive.build.plan import Known, known_inputs, resolved_of
+from derive.canonical import Digest, escape
+from derive.derivations.model import Derivation, FlatOutput, Output, TreeOutput, closure
+from derive.errors import Missing
+from derive.store.local import LocalStore
+from derive.trees.diff import Changed, diff, first_difference
+from derive.trees.listing import File
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One output that came out otherwise the second time.
+
+    ``path`` is the first path that differs (empty for a one-file output), ``offset`` the first byte in it, or None
+    when they differ in something other than contents.
+    """
+
+    derivation: str
+    output: str
+    path: str
+    what: str
+    offset: int | None
+    first: Output
+    second: Output
+
+
+class Watcher(Protocol):
+    """Is told of each step checked."""
+
+    def __call__(self, derivation: Derivation, differences: int) -> None:
+        """One step was built again."""
+
+
+def check_closure(target: Derivation, executor: Executor, watch: Watcher) -> tuple[int, list[Difference]]:
+    """Rebuild all but the fetches below and including a derivation whose closure is present.
+
+    Returns:
+        How many steps were rebuilt, and every difference found.
+    """
+    order = closure(target)
+    known = _known(order, executor.store)
+
+    def again(derivation: Derivation) -> list[Difference]:
+        inputs = known_inputs(derivation, known)
+        if inputs is None:
+            raise Missing(f"{derivation.name}: an input is not in the store")
+        resolved = resolved_of(derivation, inputs)
+        second = executor.build(derivation, resolved, f"{derivation.id.hex}.check.log")
+        found = list(compare(executor.store, derivation.name, known[derivation.id].outputs, second))
+        watch(derivation, len(found))
+        return found
+
+    steps = [derivation for derivation in order if derivation.fixed is None]
+    with ThreadPoolExecutor(executor.jobs, thread_name_prefix="check") as pool:
+        results = [pool.submit(again, derivation) for derivation in steps]
+        try:
+            return len(steps), [difference for result in results for difference in result.result()]
+        except BaseException:
+            executor.cancel()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _known(order: list[Derivation], store: LocalStore) -> Mapping[Digest, Known]:
+    resolved = store.database.resolved_ids(d.id for d in order)
+    rows = store.database.realisations(resolved.values())
+    return {d.id: known_of(rows[resolved[d.id]]) for d in order if d.id in resolved and resolved[d.id] in rows}
+
+
+def compare(
+    store: LocalStore, name: str, first: Mapping[str, Output], second: Mapping[str, Output]
+) -> Iterator[Difference]:
+    """Yield, for each output that differs, the first path and byte that do."""
+    for output in sorted(first.keys() | second.keys()):
+        a, b = first.get(output), second.get(output)
+        if a == b:
+            continue
+        if a is None or b is None:
+            present = a or b
+            assert present is not None
+            yield _difference(name, output, b"", "only one of the two builds gave this output", None, present, present)
+            continue
+        yield _compare_one(store, name, output, a, b)
+
+
+def _compare_one(store: LocalStore, name: str, output: str, a: Output, b: Output) -> Difference:
+    match a, b:
+        case FlatOutput(), FlatOutput():
+            offset = first_difference(store.read_blob(a.digest), store.read_blob(b.digest))
+            return _difference(name, output, b"", "contents", offset, a, b)
+        case TreeOutput(), TreeOutput():
+            left, right = store.listing(a.digest), store.listing(b.digest)
+            change = diff(left, right)[0]
+            x, y = left.get(change.path), right.get(change.path)
+            if isinstance(x, File) and isinstance(y, File) and x.sha256 != y.sha256:
+                offset = first_difference(store.read(x), store.read(y))
+                return _difference(name, output, change.path, "contents", offset, a, b)
+            what = change.kind if isinstance(change, Changed) else type(change).__name__.lower()
+            return _difference(name, output, change.path, what, None, a, b)
+        case _:
+            return _difference(name, output, b"", "one is a tree, the other a file", None, a, b)
+
+
+def _difference(
+    name: str, output: str, path: bytes, what: str, offset: int | None, first: Output, second: Output
+) -> Difference:
+    return Difference(
+        derivation=name,
+        output=output,
+        path=escape(path),
+        what=what,
+        offset=offset,
+        first=first,
+        second=second,
+    )

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a builder is given to work with, and what it gives back.
+
+Core: no IO.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Protocol
+
+from derive.derivations.model import Output, ResolvedDerivation
+
+if TYPE_CHECKING:
+    from derive.canonical import Digest
+    from derive.store.local import LocalStore
+
+
+class Fetch(Protocol):
+    """Brings one locked artifact into the store, checked."""
+
+    def __call__(self, request: ResolvedDerivation, store: LocalStore) -> Digest:
+        """Fetch what a ``fetch-*`` derivation names; raises Unavailable, UpstreamGone or Corrupt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """One build's surroundings; none of it may decide a byte.
+
+    ``name`` is what errors call the step; ``labels`` are names for people that no identity holds, such as those of the
+    patches in a series; ``jobs`` is how many things the builder may do at once; ``scratch`` a fresh path in the store's
+    staging area, where nothing is yet; ``cancel`` is set when the build must stop.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    store: LocalStore
+    fetch: Fetch
+    log: Callable[[str], None]
+    log_bytes: Callable[[bytes], None]
+    jobs: int
+    scratch: PurePath
+    cancel: threading.Event
+    timeout_s: float | None
+
+
+Build = Callable[[ResolvedDerivation, Context], Mapping[str, Output]]
+"""A builder: a pure function of the resolved derivation, as far as its output's bytes go."""

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Describes what an operand names: the project, an image, a derivation, a tree, a blob.
+
+Edge: the store.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from derive.build.execute import store_knowledge
+from derive.build.plan import Known
+from derive.canonical import Digest, Json, escape
+from derive.derivations.model import Derivation, Platform
+from derive.errors import InputErrors
+from derive.project import Project
+from derive.store.local import LocalStore
+from derive.trees.listing import Directory, Entry, File, Symlink
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What to show: facts as pairs, rows as a table, and all of it as a record's body."""
+
+    kind: str
+    subject: str
+    facts: tuple[tuple[str, ...], ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    body: Mapping[str, Json]
+
+
+def describe_project(project: Project) -> Description:
+    """Describe everything that a project declares; raises InputErrors when something is wrong with it."""
+    from derive.derivations.scope import load_scope
+
+    scope = load_scope(project)
+    rows = [("image", name, f"images/{name}.toml", " ".join(image.platforms)) for name, image in scope.images.items()]
+    rows += [("derivation", name, one.file, one.declaration.builder) for name, one in scope.declared.items()]
+    rows += [("lock set", n, f"lock/{n}.lock.json", f"{len(lock.entries)} entries") for n, lock in scope.locks.items()]
+    rows += [("series", n, f"patches/{n}", f"{len(s.patches)} patches") for n, s in scope.series.items()]
+    body: dict[str, Json] = {
+        "content": str(project.digest()),
+        "default_image": project.settings.default_image,
+        "declared": [{"kind": kind, "name": name, "file": file, "note": text} for kind, name, file, text in rows],
+    }
+    facts = (("content", str(project.digest())), ("default image", project.settings.default_image))
+    return Description(kind="project", subject=project.root.name, facts=facts, rows=tuple(rows), body=body)
+
+
+def describe(project: Callable[[], Project], store: LocalStore, operand: str, platform: Platform | None) -> Description:
+    """Describe what an operand names; the project is loaded only when a name is meant.
+
+    Raises:
+        InputErrors: when nothing has that name.
+    """
+    kind, _, rest = operand.partition(":")
+    if kind == "tree":
+        return _tree(store, _digest(store, rest))
+    text = rest if kind in ("drv", "sha256") else operand
+    if len(text) >= 12 and all(c in "0123456789abcdef" for c in text):
+        return _by_digest(store, text)
+    from derive.build.service import evaluate
+
+    target = evaluate(project(), operand, platform)
+    known = store_knowledge(store)
+    resolved = known.resolved_ids([target.id]).get(target.id)
+    found = known.realised([resolved]).get(resolved) if resolved is not None else None
+    return _derivation(target.name, target.id, json.loads(target.encoded()), found, target)
+
+
+def _by_digest(store: LocalStore, prefix: str) -> Description:
+    for name, key, resolved, document in store.database.find_derivations(prefix):
+        found = store_knowledge(store).realised([resolved]).get(resolved)
+        return _derivation(name, key, json.loads(document), found, None)
+    digest = _digest(store, prefix)
+    if store.has_blob(digest):
+        size = store.blob_size(digest)
+        facts = (("blob", str(digest)), ("size", f"{size} bytes"), ("path", str(store.blob_path(digest))))
+        return Description(kind="blob", subject=str(digest), facts=facts, body={"size": size, "path": facts[2][1]})
+    return _tree(store, digest)
+
+
+def _digest(store: LocalStore, text: str) -> Digest:
+    """Return the digest that a text gives or abbreviates to 12 or more digits."""
+    prefix = text.removeprefix("sha256:")
+    found = {path.name for path in store.root.glob(f"blobs/sha256/{prefix}*")} if len(prefix) >= 12 else set()
+    found |= {path.stem for path in store.root.glob(f"listings/{prefix}*.json")} if len(prefix) >= 12 else set()
+    if len(found) == 1:
+        return Digest(found.pop())
+    if found:
+        raise InputErrors.one(f"{text} is ambiguous", detail=[f"may be    sha256:{name}" for name in sorted(found)])
+    raise InputErrors.one(
+        f"nothing in the store is {text!r}",
+        hint="give 12 or more hex digits of a digest, or a name: derive show lists them",
+    )
+
+
+def _derivation(
+    name: str, key: Digest, document: Mapping[str, Json], found: Known | None, target: Derivation | None
+) -> Description:
+    facts = [("name", name), ("derivation", str(key))]
+    facts += [(field, str(document[field])) for field in ("builder", "build", "host")]
+    if found is not None:
+        facts.append(("resolved", str(found.resolved)))
+        facts += [(f"output {output}", str(value)) for output, value in sorted(found.outputs.items())]
+        facts.append(("built in", f"{found.duration_ns / 1e9:.2f} s"))
+    else:
+        facts.append(("output", "not built yet"))
+    inputs = document["inputs"]
+    assert isinstance(inputs, Mapping)
+    names = {} if target is None else {role: one.derivation.name for role, one in target.inputs.items()}
+    rows = [("input", role, names.get(role, ""), _reference(value)) for role, value in sorted(inputs.items())]
+    outputs: Json = {} if found is None else {k: str(v) for k, v in found.outputs.items()}
+    body: dict[str, Json] = {"derivation": str(key), "document": document, "outputs": outputs}
+    return Description(kind="derivation", subject=name, facts=tuple(facts), rows=tuple(rows), body=body)
+
+
+def _reference(value: Json) -> str:
+    assert isinstance(value, Mapping)
+    return str(value["fixed"]) if "fixed" in value else f"drv:{str(value['derivation'])[:12]}"
+
+
+def _tree(store: LocalStore, digest: Digest) -> Description:
+    listing = store.listing(digest)
+    rows = tuple(_row(path, entry) for path, entry in listing.items())
+    facts = (("tree", str(digest)), ("paths", str(len(listing))), ("size", f"{listing.size} bytes"))
+    entries: list[Json] = [{"path": path, "type": kind, "size": size, "what": what} for kind, size, path, what in rows]
+    return Description(kind="tree", subject=str(digest), facts=facts, rows=rows, body={"entries": entries})
+
+
+def _row(path: bytes, entry: Entry) -> tuple[str, str, str, str]:
+    name = escape(path) or "."
+    match entry:
+        case Directory():
+            return ("folder", "", name, "")
+        case Symlink(target):
+            return ("link", "", name, f"-> {escape(target)}")
+        case File(executable, size, sha256):
+            return ("program" if executable else "file", str(size), name, sha256.short)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Derives an image whole: evaluate, plan, run, name it in the store, and check it when asked.
+
+Edge: the store, through the services below it.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from derive.build.check import Difference, check_closure
+from derive.build.execute import Progress
+from derive.build.service import Options, evaluate, executor, plan_for, preflight, realise
+from derive.canonical import Digest
+from derive.derivations.model import Derivation, FlatOutput, Platform
+from derive.project import Project
+from derive.store.local import LocalStore
+
+MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DerivedImage:
+    """An image's manifest digest and, when it was checked, what came out otherwise."""
+
+    manifest: Digest
+    derivation: Digest
+    checked: int = 0
+    differences: tuple[Difference, ...] = ()
+
+
+def derive_image(
+    project: Project,
+    name: str,
+    platform: Platform | None,
+    store: LocalStore,
+    options: Options,
+    progress: Progress,
+    *,
+    check: bool = False,
+) -> DerivedImage:
+    """Derive an image and keep it as a root; raises what the steps raise."""
+    target = evaluate(project, f"image:{name}", platform)
+    plan = plan_for(target, store, whole=check)
+    outputs = realise(plan, store, options, progress)
+    manifest = _flat(outputs["out"])
+    store.database.set_root("image", f"{name} {target.host}", manifest)
+    store.tag(f"{name}-{target.host.removeprefix('linux/')}", manifest, store.blob_size(manifest), MANIFEST_TYPE)
+    checked, differences = _check(target, store, options) if check else (0, ())
+    return DerivedImage(manifest=manifest, derivation=target.id, checked=checked, differences=differences)
+
+
+def _check(target: Derivation, store: LocalStore, options: Options) -> tuple[int, tuple[Difference, ...]]:
+    plan = plan_for(target, store, whole=True)
+    preflight(plan, store, options)
+
+    def watch(derivation: Derivation, differences: int) -> None:
+        if differences or derivation.builder not in ("unpack", "install-wheel"):
+            sys.stderr.write(f"{'differs' if differences else 'same'}  {derivation.name}\n")
+
+    # Another job count than the first time: what depends on it shows.
+    inner_jobs = 2 if options.jobs == 1 else 1
+    count, differences = check_closure(target, executor(store, options, inner_jobs=inner_jobs), watch)
+    return count, tuple(differences)
+
+
+def _flat(output: object) -> Digest:
+    assert isinstance(output, FlatOutput)
+    return output.digest

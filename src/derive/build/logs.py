@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the log of a build, finished or failed.
+
+Edge: the store.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from derive.canonical import Digest
+from derive.errors import InputErrors
+from derive.store.local import LocalStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildLog:
+    """One log. ``text`` has what is no UTF-8 replaced."""
+
+    name: str
+    derivation: Digest
+    path: str
+    text: str
+
+
+def read_log(store: LocalStore, name: str, platform: str | None) -> BuildLog:
+    """Return the newest log of a derivation, by its name or by the beginning of its id.
+
+    Raises:
+        InputErrors: when none or several fit.
+    """
+    wanted = name.removeprefix("drv:").removeprefix("sha256:")
+    candidates = {
+        key: found_name
+        for found_name, key, _, document in store.database.find_derivations(wanted)
+        if platform is None or json.loads(document)["host"] in (platform, "any")
+    }
+    if len(wanted) >= 12 and all(c in "0123456789abcdef" for c in wanted):
+        # A build that failed has a log and no row.
+        for path in store.root.joinpath("logs").glob(f"{wanted}*.log"):
+            if len(path.stem) == 64:
+                candidates.setdefault(Digest(path.stem), path.stem[:12])
+    paths = [(store.log_path(f"{key.hex}.log"), key) for key in candidates]
+    present = sorted(((path.stat().st_mtime_ns, key) for path, key in paths if path.exists()), key=lambda pair: pair[0])
+    if not present:
+        raise InputErrors.one(
+            f"no log is kept for {name!r}",
+            hint="a failed build prints its log's path; names are listed by: derive show",
+        )
+    key = present[-1][1]
+    path = store.log_path(f"{key.hex}.log")
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return BuildLog(name=candidates[key], derivation=key, path=str(path), text=text)

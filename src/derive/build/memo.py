@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An unchanged project is recognised by the digests of what was read, so that nothing is evaluated again.
+
+Edge: the store. Imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import json
+
+from derive.build.engine import engine_digest
+from derive.canonical import Digest, digest_document
+from derive.project import Project
+from derive.store.local import LocalStore
+
+
+def memo_key(project: Project, image: str, platform: str | None) -> Digest:
+    """Return what an image's digest is remembered under: all content, the engine, and what was asked."""
+    return digest_document(
+        {
+            "derive": "image-memo/1",
+            "content": project.digest().hex,
+            "engine": engine_digest().hex,
+            "image": image,
+            "platform": platform,
+        }
+    )
+
+
+def recall(store: LocalStore, key: Digest) -> Digest | None:
+    """Return the image digest that was remembered, if every blob of that image is still present."""
+    value = store.database.memo(key)
+    if value is None:
+        return None
+    manifest = Digest(value)
+    return manifest if image_is_whole(store, manifest) else None
+
+
+def image_is_whole(store: LocalStore, manifest: Digest) -> bool:
+    """Say whether an image's manifest, config and layers are all present."""
+    if not store.has_blob(manifest):
+        return False
+    document = json.loads(b"".join(store.read_blob(manifest)))
+    parts = [document["config"], *document["layers"]]
+    return all(store.has_blob(Digest.parse(part["digest"])) for part in parts)

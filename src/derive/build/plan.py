@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan says what would be fetched, built and reused, and why, before anything happens.
+
+Core: no IO. What is known of the store comes in through :class:`Knowledge`.
+
+Two passes over the closure. Upwards: whose outputs are known already, by derivation id or, where only an id moved, by
+resolved id (early cutoff). Downwards from the target: what is needed, given what is present.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from derive.canonical import Digest, Json
+from derive.derivations.model import Derivation, Output, ResolvedDerivation, closure, resolve
+
+
+class Action(Enum):
+    """What a step does."""
+
+    REUSE = "reuse"
+    FETCH = "fetch"
+    BUILD = "build"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What an earlier run gave for a resolved derivation."""
+
+    resolved: Digest
+    outputs: Mapping[str, Output]
+    duration_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """The store's answers, as functions: none of them changes anything.
+
+    ``resolved_ids`` maps derivation ids to resolved ids; ``realised`` resolved ids to what they gave; ``present`` says
+    whether an output's contents can be read now.
+    """
+
+    resolved_ids: Callable[[Iterable[Digest]], Mapping[Digest, Digest]]
+    realised: Callable[[Iterable[Digest]], Mapping[Digest, Known]]
+    present: Callable[[Output], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One derivation of the plan. ``expected_ns`` is what it took last time, 0 when never seen."""
+
+    derivation: Derivation
+    action: Action
+    reason: str
+    outputs: Mapping[str, Output] | None = None
+    expected_ns: int = 0
+
+    @property
+    def fetch_bytes(self) -> int:
+        """Bytes that this step fetches."""
+        size = self.derivation.arguments.get("size") if self.action is Action.FETCH else None
+        return size if isinstance(size, int) else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Steps in an order in which they can run. Reused steps are listed only where something above them needs them."""
+
+    target: Derivation
+    steps: tuple[Step, ...]
+
+    def of(self, action: Action) -> tuple[Step, ...]:
+        """Return the steps of one action."""
+        return tuple(step for step in self.steps if step.action is action)
+
+    @property
+    def is_done(self) -> bool:
+        """Say whether nothing is left to do."""
+        return all(step.action is Action.REUSE for step in self.steps)
+
+    @property
+    def fetch_bytes(self) -> int:
+        """Bytes to fetch."""
+        return sum(step.fetch_bytes for step in self.steps)
+
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes that the store may grow by: an estimate that errs upwards.
+
+        A .deb or source archive unpacks to about five times its size, and its contents stand once more in a layer;
+        a wheel stays packed.
+        """
+        fetched = sum(s.fetch_bytes * (1 if s.derivation.builder == "fetch-wheel" else 6) for s in self.steps)
+        return fetched + fetched // 4 + (64 << 20) * bool(self.of(Action.BUILD))
+
+    def document(self) -> dict[str, Json]:
+        """Return the plan as a record's body."""
+        return {
+            "target": self.target.name,
+            "derivation": str(self.target.id),
+            "fetch_bytes": self.fetch_bytes,
+            "disk_bytes": self.disk_bytes,
+            "steps": [
+                {
+                    "name": step.derivation.name,
+                    "derivation": str(step.derivation.id),
+                    "builder": step.derivation.builder,
+                    "host": step.derivation.host,
+                    "action": step.action.value,
+                    "reason": step.reason,
+                }
+                for step in self.steps
+            ],
+        }
+
+
+def resolved_of(derivation: Derivation, inputs: Mapping[str, Output]) -> ResolvedDerivation:
+    """Resolve a derivation; the image step keeps its own id, which its config carries as a label."""
+    if derivation.builder != "image":
+        return resolve(derivation, inputs)
+    return ResolvedDerivation(
+        builder=derivation.builder,
+        version=derivation.version,
+        build=derivation.build,
+        host=derivation.host,
+        arguments={**derivation.arguments, "derivation": derivation.id.hex},
+        inputs={role: inputs[role] for role in derivation.inputs},
+    )
+
+
+def make_plan(target: Derivation, knowledge: Knowledge, *, whole: bool = False) -> Plan:
+    """Plan what the target needs; with ``whole``, have every output of its closure present at the end."""
+    order = closure(target)
+    known = _known_outputs(order, knowledge)
+    needed: dict[Digest, Step] = {}
+    wanted = {derivation.id for derivation in order} if whole else {target.id}
+    for derivation in reversed(order):
+        if derivation.id not in wanted:
+            continue
+        step = _decide(derivation, known, knowledge)
+        needed[derivation.id] = step
+        if step.action is Action.BUILD:
+            wanted.update(reference.derivation.id for reference in derivation.inputs.values())
+    for derivation in order:
+        if derivation.id not in needed and _moved_fetch(derivation, known, knowledge):
+            reason = "its name, version or place in the lock moved while its hash did not: fetched again"
+            needed[derivation.id] = Step(derivation=derivation, action=Action.FETCH, reason=reason)
+    return Plan(target=target, steps=tuple(needed[d.id] for d in order if d.id in needed))
+
+
+def _known_outputs(order: Collection[Derivation], knowledge: Knowledge) -> dict[Digest, Known]:
+    """Return what is known of each derivation, finding early cutoffs on the way up."""
+    by_id = knowledge.resolved_ids(d.id for d in order)
+    realised = knowledge.realised(by_id.values())
+    known: dict[Digest, Known] = {}
+    for derivation in order:
+        resolved_id = by_id.get(derivation.id)
+        found = realised.get(resolved_id) if resolved_id is not None else None
+        if found is None and resolved_id is None and derivation.fixed is None:
+            inputs = known_inputs(derivation, known)
+            if inputs is not None:
+                resolved_id = resolved_of(derivation, inputs).id
+                found = knowledge.realised([resolved_id]).get(resolved_id)
+        if found is not None:
+            known[derivation.id] = found
+    return known
+
+
+def known_inputs(derivation: Derivation, known: Mapping[Digest, Known]) -> dict[str, Output] | None:
+    """Return the input digests when all are known without building anything."""
+    inputs: dict[str, Output] = {}
+    for role, reference in derivation.inputs.items():
+        fixed = reference.derivation.fixed
+        if fixed is not None:
+            inputs[role] = fixed
+            continue
+        found = known.get(reference.derivation.id)
+        if found is None or reference.output not in found.outputs:
+            return None
+        inputs[role] = found.outputs[reference.output]
+    return inputs
+
+
+def _decide(derivation: Derivation, known: Mapping[Digest, Known], knowledge: Knowledge) -> Step:
+    found = known.get(derivation.id)
+    if found is not None and all(knowledge.present(output) for output in found.outputs.values()):
+        return Step(
+            derivation=derivation,
+            action=Action.REUSE,
+            reason="its output is in the store",
+            outputs=found.outputs,
+            expected_ns=found.duration_ns,
+        )
+    action = Action.BUILD if derivation.fixed is None else Action.FETCH
+    if found is not None:
+        reason = "its output is gone from the store"
+    elif derivation.fixed is not None:
+        reason = "not fetched yet"
+    else:
+        reason = _build_reason(derivation, known)
+    return Step(
+        derivation=derivation, action=action, reason=reason, expected_ns=found.duration_ns if found is not None else 0
+    )
+
+
+def _build_reason(derivation: Derivation, known: Mapping[Digest, Known]) -> str:
+    unknown = [
+        reference.derivation.name
+        for reference in derivation.inputs.values()
+        if reference.derivation.fixed is None and reference.derivation.id not in known
+    ]
+    if not unknown:
+        return "never built from these inputs"
+    more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+    return f"its input {unknown[0]}{more} is not built yet"
+
+
+def _moved_fetch(derivation: Derivation, known: Mapping[Digest, Known], knowledge: Knowledge) -> bool:
+    """Say whether a fetch was never made as it stands in the lock, while its bytes lie in the store."""
+    fixed = derivation.fixed
+    return fixed is not None and derivation.id not in known and knowledge.present(fixed)

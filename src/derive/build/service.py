@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands call: from a project and a name to a plan, to outputs, to a checked image.
+
+Edge: puts the store, the network and the sandbox together. Heavy modules are imported when they are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from derive.build.execute import Executor, Progress, Silent, free_bytes, store_knowledge
+from derive.build.plan import Action, Plan, make_plan
+from derive.derivations.model import Derivation, Output, Platform
+from derive.errors import HostRefuses, InputErrors, Unavailable
+from derive.project import Project
+from derive.store.local import LocalStore
+
+_SANDBOXED = frozenset({"script", "bytecode"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to run: none of it decides a byte."""
+
+    jobs: int
+    offline: bool = False
+
+
+def evaluate(project: Project, name: str, platform: Platform | None) -> Derivation:
+    """Return what a name means: the last step of an image, or a derivation.
+
+    Without a platform, an image is for the one that its file names, a derivation for the build platform.
+
+    Raises:
+        InputErrors: everything wrong with the project, or with that name.
+    """
+    from derive.derivations.evaluate import Evaluator
+    from derive.derivations.scope import load_scope
+
+    scope = load_scope(project)
+    if name in scope.images and name in scope.declared:
+        raise InputErrors.one(f"{name!r} is an image and a derivation", hint=f"say image:{name} or drv:{name}")
+    kind, _, rest = name.partition(":")
+    if kind == "image" or (kind != "drv" and name not in scope.declared):
+        return Evaluator(scope).image(rest if kind == "image" else name, platform)
+    return Evaluator(scope).derivation(rest if kind == "drv" else name, platform or project.settings.build_platform)
+
+
+def plan_for(target: Derivation, store: LocalStore, *, whole: bool = False) -> Plan:
+    """Plan a target against a store."""
+    return make_plan(target, store_knowledge(store), whole=whole)
+
+
+def realise(plan: Plan, store: LocalStore, options: Options, progress: Progress | None = None) -> Mapping[str, Output]:
+    """Run a plan.
+
+    Raises:
+        HostRefuses: before anything starts, when this machine cannot: no mirror, no sandbox, no space.
+        Unavailable: offline, and something would have to be fetched.
+        BuildFailed, UpstreamGone, Corrupt, InputErrors: from the steps.
+    """
+    preflight(plan, store, options)
+    return executor(store, options, progress).run(plan)
+
+
+def executor(
+    store: LocalStore, options: Options, progress: Progress | None = None, *, inner_jobs: int | None = None
+) -> Executor:
+    """Return the executor with every builder."""
+    from derive.build.builders.table import BUILDERS
+    from derive.build.fetching import StoreFetch
+
+    return Executor(
+        store=store,
+        builders=BUILDERS,
+        fetch=StoreFetch(),
+        jobs=options.jobs,
+        inner_jobs=inner_jobs or options.jobs,
+        progress=progress or Silent(),
+    )
+
+
+def preflight(plan: Plan, store: LocalStore, options: Options) -> None:
+    """Find out first what would stop the plan later."""
+    fetches = plan.of(Action.FETCH)
+    if fetches and options.offline:
+        names = [step.derivation.name for step in fetches]
+        shown = [f"missing   {name}" for name in names[:10]]
+        if len(names) > len(shown):
+            shown.append(f"and {len(names) - len(shown)} more")
+        raise Unavailable(
+            f"offline, and {len(names)} artifacts are not in the store",
+            detail=shown,
+            hint="run once without --offline",
+        )
+    kinds = {step.derivation.builder for step in fetches}
+    if kinds & {"fetch-deb", "fetch-source"}:
+        from derive.lock.mirrors import debian_mirrors
+
+        debian_mirrors()
+    if any(step.derivation.builder in _SANDBOXED for step in plan.of(Action.BUILD)):
+        from derive.sandbox.probe import require_sandbox
+
+        require_sandbox()
+    free = free_bytes(store)
+    if plan.fetch_bytes > free:
+        raise HostRefuses(
+            f"no space left in the store {store.root}",
+            detail=[f"to fetch  {plan.fetch_bytes >> 20} MiB", f"free      {free >> 20} MiB"],
+            hint="free some space, or name a store on a larger disk with --store",
+        )

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Derive one derivation and print its output: a digest, and with --path the folder or file that holds it.
+
+Edge: the store, standard streams.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from derive.cli.console import answer, answer_record, jobs_of, project_of, store_folder, wants_json
+from derive.store.local import LocalStore
+
+if TYPE_CHECKING:
+    import argparse
+
+EXAMPLES = """\
+  derive build perftest
+  derive build perftest --platform linux/arm64 --path
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("name", metavar="NAME", help="a name declared in derivations/, or an image")
+    parser.add_argument("--platform", choices=("linux/amd64", "linux/arm64"), help="default: the build platform")
+    parser.add_argument("--path", action="store_true", help="print where the output lies in the store, read-only")
+    parser.add_argument("--offline", action="store_true", help="fetch nothing")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Derive, answer with the output."""
+    from derive.build.service import Options, evaluate, plan_for, realise
+    from derive.cli.progress import progress_for_stderr
+    from derive.derivations.model import TreeOutput
+
+    project = project_of(args)
+    target = evaluate(project, args.name, args.platform)
+    with LocalStore(store_folder(args)) as store:
+        plan = plan_for(target, store)
+        options = Options(jobs=jobs_of(args), offline=args.offline)
+        outputs = realise(plan, store, options, progress_for_stderr())
+        out = outputs["out"]
+        path = store.folder(out.digest) if isinstance(out, TreeOutput) else store.blob_path(out.digest)
+        if wants_json(args):
+            body = {name: str(output) for name, output in outputs.items()}
+            answer_record("build", args.name, {"derivation": str(target.id), "outputs": body, "path": str(path)})
+        else:
+            answer(str(path) if args.path else str(out.digest))
+    return 0

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Derive an image and print its digest on standard output.
+
+Edge: the store, standard streams.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from derive.build.memo import memo_key, recall
+from derive.cli.console import answer, answer_record, jobs_of, note, project_of, store_folder, wants_json
+from derive.store.local import LocalStore
+
+if TYPE_CHECKING:
+    import argparse
+
+    from derive.build.check import Difference
+    from derive.canonical import Digest
+    from derive.project import Project
+
+EXAMPLES = """\
+  derive image
+  derive image probe --platform linux/arm64
+  derive image probe --check
+  derive image probe --output probe.oci.tar
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("name", nargs="?", metavar="NAME", help="the image (default: the project's default image)")
+    parser.add_argument("--platform", choices=("linux/amd64", "linux/arm64"), help="default: as the image's file says")
+    parser.add_argument("--check", action="store_true", help="build every step again and compare each output")
+    parser.add_argument("--offline", action="store_true", help="fetch nothing")
+    parser.add_argument(
+        "--output", metavar="PATH", help="also write an OCI layout: a folder, or one file ending in .tar"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Derive, answer with the digest."""
+    project = project_of(args)
+    name = args.name or project.settings.default_image
+    with LocalStore(store_folder(args)) as store:
+        key = memo_key(project, name, args.platform)
+        manifest = None if args.check else recall(store, key)
+        if manifest is None:
+            manifest, code = _derive(args, project, name, store)
+            if code:
+                return code
+            store.database.set_memo(key, manifest.hex)
+        if args.output:
+            from derive.images.layout import export_image
+
+            export_image(store, manifest, name, args.output)
+    if wants_json(args):
+        answer_record("image", name, {"digest": str(manifest)})
+    else:
+        answer(str(manifest))
+    return 0
+
+
+def _derive(args: argparse.Namespace, project: Project, name: str, store: LocalStore) -> tuple[Digest, int]:
+    from derive.build.images import derive_image
+    from derive.build.service import Options
+    from derive.cli.progress import progress_for_stderr
+
+    options = Options(jobs=jobs_of(args), offline=args.offline)
+    done = derive_image(project, name, args.platform, store, options, progress_for_stderr(), check=args.check)
+    if args.check:
+        note(f"checked {done.checked} steps: {len(done.differences) or 'no'} differences")
+        for difference in done.differences:
+            note(_explain(difference))
+    return done.manifest, 1 if done.differences else 0
+
+
+def _explain(difference: Difference) -> str:
+    place = f"{difference.path or 'its one file'}, {difference.what}"
+    if difference.offset is not None:
+        place += f", at byte {difference.offset}"
+    return "\n".join(
+        [
+            f"differs: {difference.derivation}, output {difference.output}: {place}",
+            f"       first   {difference.first}",
+            f"       second  {difference.second}",
+        ]
+    )

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ``derive`` command: finds the command's module, runs it, and turns errors into words and exit codes.
+
+Edge: arguments, standard streams, signals. Only the module of the command at hand is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from derive import __version__
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+COMMANDS = {
+    "image": "derive an image and print its digest",
+    "build": "derive one derivation and print its output",
+    "plan": "say what would be fetched, built and reused, and why",
+    "show": "show a derivation, image, tree or the project",
+    "log": "print the log of a build",
+    "lock": "resolve wishes to locks; say what moved",
+    "init": "start a project that derives",
+    "completion": "print a shell completion script",
+}
+"""Command name, which is its module's name here, to its one line of help."""
+
+EXIT_CODES = """\
+exit codes:
+  0    done, or yes
+  1    no: something differs, or a check found something
+  2    wrong usage or input
+  3    could not be done: upstream, host, network, space, a failed build
+  130  interrupted
+"""
+
+_EXAMPLES = """\
+examples:
+  derive image                 the project's default image, for the platform that its file names
+  derive image probe --check   the same, each step built again and compared
+  derive plan probe            what that would fetch and build
+
+"""
+
+
+def console() -> None:
+    """Entry point of the installed command."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command line and return its exit code."""
+    if list(argv) in (["--version"], ["-V"]):
+        print(f"derive {__version__}")  # noqa: T201 - the answer; before argparse, whose import costs more than all else
+        return 0
+    from derive.cli.console import guarded
+
+    parser = make_parser(argv)
+    args = parser.parse_args(argv)
+    if args.command is None:
+        parser.print_help()
+        return 2
+    module = import_module(f"derive.cli.{args.command}")
+    return guarded(lambda: int(module.run(args)))
+
+
+def make_parser(argv: Sequence[str] | None) -> argparse.ArgumentParser:
+    """Build the parser; with arguments given, only the command among them is declared in full."""
+    import argparse
+
+    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    group = common.add_argument_group("options of every command")
+    group.add_argument("--project", metavar="DIR", help="the project (default: the folder here or above that is one)")
+    group.add_argument("--store", metavar="DIR", help="the store (default: $DERIVE_STORE, else the user's data folder)")
+    group.add_argument("--json", action="store_true", help="print the answer as a JSON record")
+    group.add_argument("--jobs", type=_positive, metavar="N", help="how many things to do at once (default: the CPUs)")
+    parser = argparse.ArgumentParser(
+        prog="derive",
+        description="Derive OCI images, bit for bit, from what is written down.",
+        epilog=_EXAMPLES + EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[common],
+        allow_abbrev=False,
+    )
+    parser.add_argument("-V", "--version", action="version", version=f"derive {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for name, text in COMMANDS.items():
+        if argv is not None and name not in argv:
+            commands.add_parser(name, help=text, add_help=False)
+            continue
+        module = import_module(f"derive.cli.{name}")
+        command = commands.add_parser(
+            name,
+            help=text,
+            description=(module.__doc__ or "").split("\n", 1)[0],
+            epilog=f"examples:\n{module.EXAMPLES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            parents=[common],
+            allow_abbrev=False,
+        )
+        module.add_arguments(command)
+    return parser
+
+
+def _positive(text: str) -> int:
+    import argparse
+
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"not a whole number above 0: {text!r}")
+    return int(text)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shows a run: bars on a terminal, plain lines elsewhere, both on standard error.
+
+Edge: standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from derive.build.plan import Action, Plan
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
+
+    from derive.build.execute import Progress
+    from derive.derivations.model import Derivation
+
+_LONG_NS = 2_000_000_000
+
+
+def progress_for_stderr() -> Progress:
+    """Return bars when standard error is a terminal, else plain lines."""
+    return Bars() if sys.stderr.isatty() else Lines()
+
+
+class Lines:
+    """One line when a step that is not a fetch is done, and one for each tenth of the fetches."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._fetched = self._fetches = self._built = self._builds = 0
+
+    def begin(self, plan: Plan) -> None:
+        """Say what is ahead."""
+        self._fetches, self._builds = len(plan.of(Action.FETCH)), len(plan.of(Action.BUILD))
+        _line(f"{plan.target.name}: {self._fetches} to fetch, {self._builds} to build")
+
+    def started(self, derivation: Derivation) -> None:
+        """Say nothing: the end of a step is what counts."""
+
+    def finished(self, derivation: Derivation, outcome: str, duration_ns: int) -> None:
+        """Say what was done."""
+        seconds = f"{duration_ns / 1e9:.1f} s"
+        with self._guard:
+            if derivation.fixed is not None and outcome != "failed":
+                self._fetched += 1
+                if self._fetched == self._fetches or self._fetched % max(1, self._fetches // 10) == 0:
+                    _line(f"fetched {self._fetched}/{self._fetches}")
+                return
+            self._built += 1
+            unpacked = derivation.builder in ("unpack", "install-wheel") and duration_ns < _LONG_NS
+            if not unpacked or outcome == "failed" or self._built == self._builds:
+                _line(f"{outcome} {self._built}/{self._builds}  {derivation.name}  {seconds}")
+
+    def end(self) -> None:
+        """Say nothing more."""
+
+
+class Bars:
+    """A bar for what is fetched, in bytes, one for what is built, in steps, and the names of what runs now."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._running: dict[str, None] = {}
+        self._progress: RichProgress | None = None
+        self._fetch: TaskID | None = None
+        self._build: TaskID | None = None
+
+    def begin(self, plan: Plan) -> None:
+        """Draw the bars."""
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._progress = Progress(
+            TextColumn("{task.description:<7}"),
+            BarColumn(bar_width=30),
+            TextColumn("{task.fields[count]:>17}"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[names]}", markup=False),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        fetches, builds = plan.fetch_bytes, len(plan.of(Action.BUILD))
+        if fetches:
+            self._fetch = self._progress.add_task("fetch", total=fetches, names="", count="")
+        if builds:
+            self._build = self._progress.add_task("build", total=builds, names="", count=f"0/{builds}")
+        self._progress.start()
+
+    def started(self, derivation: Derivation) -> None:
+        """Add a name to those that run."""
+        with self._guard:
+            if derivation.fixed is None:
+                self._running[derivation.name] = None
+                self._show_names()
+
+    def finished(self, derivation: Derivation, outcome: str, duration_ns: int) -> None:
+        """Move the bar on."""
+        if self._progress is None:
+            return
+        with self._guard:
+            self._running.pop(derivation.name, None)
+            self._show_names()
+            if derivation.fixed is not None and self._fetch is not None:
+                size = derivation.arguments.get("size")
+                self._progress.advance(self._fetch, size if isinstance(size, int) else 0)
+                task = self._task(self._fetch)
+                self._progress.update(self._fetch, count=f"{task[0] / 1e6:.0f}/{task[1] / 1e6:.0f} MB")
+            elif self._build is not None:
+                self._progress.advance(self._build)
+                task = self._task(self._build)
+                self._progress.update(self._build, count=f"{task[0]:.0f}/{task[1]:.0f}")
+            if outcome == "failed":
+                self._progress.console.print(f"failed  {derivation.name}", markup=False)
+
+    def end(self) -> None:
+        """Take the bars away."""
+        if self._progress is not None:
+            self._progress.stop()
+
+    def _task(self, key: TaskID) -> tuple[float, float]:
+        assert self._progress is not None
+        task = next(task for task in self._progress.tasks if task.id == key)
+        return task.completed, task.total or 0
+
+    def _show_names(self) -> None:
+        if self._progress is not None and self._build is not None:
+            self._progress.update(self._build, names=", ".join(list(self._running)[:2]))
+
+
+def _line(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From TOML text to typed values: every problem at once, each with file and key path.
+
+Core: no IO. Imports pydantic, and so stays off the paths where start-up time counts.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from derive.errors import Problem
+
+M = TypeVar("M", bound="Content")
+
+
+class Content(BaseModel):
+    """Base of everything read from a content file: frozen, and unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, str_strip_whitespace=False)
+
+
+def to_key(field: str) -> str:
+    """Write a Python field name as the key that stands in files."""
+    return field.replace("_", "-")
+
+
+def parse_toml(data: bytes, file: str) -> tuple[dict[str, Any] | None, list[Problem]]:
+    """Parse TOML; a float becomes ``{"decimal": <its text>}``, since no float enters a hashed document."""
+    try:
+        return tomllib.loads(data.decode("utf-8"), parse_float=_decimal), []
+    except (UnicodeDecodeError, ValueError) as error:
+        return None, [Problem(where=file, message=f"not valid TOML: {error}")]
+
+
+def parse_model(
+    model: type[M], data: Mapping[str, Any], where: str, prefix: str = ""
+) -> tuple[M | None, list[Problem]]:
+    """Build a typed value from parsed TOML, or say everything that is wrong with it."""
+    try:
+        # By way of JSON, whose arrays may be tuples under strict rules; a date is read as its text.
+        return model.model_validate_json(json.dumps(data, default=str)), []
+    except ValidationError as error:
+        return None, [_problem(item, where, prefix) for item in error.errors()]
+
+
+def key_path(location: tuple[int | str, ...], prefix: str = "") -> str:
+    """Write a key path as it reads in TOML: ``layers[2].from``, with odd keys quoted."""
+    text = prefix
+    for part in location:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            plain = part.replace("-", "").replace("_", "").isalnum() and part.isascii()
+            text += ("." if text else "") + (part if plain else f'"{part}"')
+    return text
+
+
+def _decimal(text: str) -> dict[str, str]:
+    if "inf" in text or "nan" in text:
+        raise ValueError(f"{text} is no number that a document can hold")
+    return {"decimal": text}
+
+
+_MESSAGES = {
+    "missing": "this key is missing",
+    "extra_forbidden": "unknown key",
+}
+
+
+def _problem(item: Any, where: str, prefix: str) -> Problem:
+    path = key_path(item["loc"], prefix)
+    message = _MESSAGES.get(item["type"])
+    detail: tuple[str, ...] = ()
+    if message is None:
+        message = item["msg"].removeprefix("Value error, ")
+        message = message[:1].lower() + message[1:]
+        detail = (f"got       {item['input']!r}"[:200],)
+    return Problem(where=f"{where}: {path}" if path else where, message=message, detail=detail)

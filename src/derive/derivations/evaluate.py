@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From names to derivations: what a declared name means on a platform.
+
+Core: no IO. Imports pydantic through the declarations.
+
+A tool root is evaluated for the platform that programs run on; everything else for the platform of the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from derive.canonical import Json, escape
+from derive.debian.declaration import RootDeclaration, parse_root_declaration
+from derive.derivations import steps
+from derive.derivations.declarations import (
+    BytecodeDecl,
+    ComposeDecl,
+    DebFrom,
+    DebianRootDecl,
+    Declaration,
+    PatchDecl,
+    ScriptDecl,
+    SourceFrom,
+    UnpackDecl,
+    WheelFrom,
+    WheelsDecl,
+)
+from derive.derivations.model import DEBIAN_ARCHITECTURE, TRIPLET, Derivation, Platform
+from derive.derivations.scope import Declared, Scope
+from derive.errors import InputErrors, Problem, expected_got
+from derive.images.convert import image_config, mode_table
+from derive.images.declarations import ImageDecl
+from derive.images.members import Encoding
+from derive.lock.documents import DebianLock, PythonLock, SourceEntry, SourceFile, WheelEntry, target_name
+from derive.patches.identity import series_document
+
+E = TypeVar("E")
+
+
+class Evaluator:
+    """Evaluates names of one scope; each name and platform once. Problems are gathered, and raised together."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._build = scope.project.settings.build_platform
+        self._found: dict[tuple[str, Platform], Derivation | None] = {}
+        self._problems: list[Problem] = []
+
+    def derivation(self, name: str, host: Platform) -> Derivation:
+        """Return what a declared name means for a platform.
+
+        Raises:
+            InputErrors: everything in its closure that cannot be evaluated for that platform.
+        """
+        if name not in self._scope.declared:
+            raise InputErrors.one(f"no derivation is named {name!r}", where="derivations/", hint="list: derive show")
+        found = self._node(name, host)
+        return self._checked(found)
+
+    def image(self, name: str, platform: Platform | None) -> Derivation:
+        """Return an image's last step for a platform, or for the one that its file names as default.
+
+        Raises:
+            InputErrors: as :meth:`derivation`, and for a platform that the image does not have.
+        """
+        image = self._scope.images.get(name)
+        if image is None:
+            names = ", ".join(sorted(self._scope.images)) or "none"
+            raise InputErrors.one(f"no image is named {name!r}", where="images/", detail=[f"declared  {names}"])
+        host: Platform = platform or image.default_platform
+        if host not in image.platforms:
+            raise InputErrors.one(
+                f"the image {name} is not made for {host}",
+                where=f"images/{name}.toml: platforms",
+                detail=expected_got(" or ".join(image.platforms), host),
+            )
+        return self._checked(self._image(name, image, host))
+
+    def _checked(self, found: Derivation | None) -> Derivation:
+        if self._problems or found is None:
+            problems, self._problems = self._problems, []
+            self._found.clear()
+            raise InputErrors(problems)
+        return found
+
+    def _image(self, name: str, image: ImageDecl, host: Platform) -> Derivation | None:
+        modes = self._collect(lambda: mode_table(image, f"images/{name}.toml: modes").to_document())
+        config = self._collect(lambda: image_config(image, f"images/{name}.toml: config").to_document())
+        encoding = Encoding(name=image.encoding.name, level=image.encoding.level).to_document()
+        layers: list[Derivation] = []
+        everything: list[tuple[str, str, Derivation]] = []
+        for layer in image.layers:
+            trees = [self._node(part, host) for part in layer.parts]
+            present = [tree for tree in trees if tree is not None]
+            layers.append(steps.layer(f"{name} layer {layer.name}", present, modes, encoding))
+            parts = zip(layer.parts, present, strict=False)
+            everything += [(f"{layer.name}/{part}", "", tree) for part, tree in parts]
+        if self._problems or modes is None or config is None:
+            return None
+        root = steps.composed(f"{name} root", everything, {})
+        return steps.image(name, host, config, modes, layers, root)
+
+    def _collect(self, make: Callable[[], E]) -> E | None:
+        """Return what a function makes, or gather what it finds wrong."""
+        try:
+            return make()
+        except InputErrors as error:
+            self._problems.extend(error.problems())
+            return None
+
+    def _node(self, name: str, host: Platform) -> Derivation | None:
+        declared = self._scope.declared[name]
+        forced = declared.declaration.host if isinstance(declared.declaration, ScriptDecl) else None
+        key = (name, forced or host)
+        if key not in self._found:
+            self._found[key] = self._make(name, declared, key[1])
+        return self._found[key]
+
+    def _make(self, name: str, declared: Declared, host: Platform) -> Derivation | None:
+        declaration: Declaration = declared.declaration
+        match declaration:
+            case UnpackDecl():
+                return self._unpack(name, declared, declaration, host)
+            case PatchDecl():
+                source = self._node(declaration.source, host)
+                patches = self._scope.series[declaration.series].patches
+                labels = [patch.name for patch in patches]
+                return source and steps.patched(name, source, series_document(patches), labels)
+            case ScriptDecl():
+                return self._script(name, declared, declaration, host)
+            case DebianRootDecl():
+                return self._debian_root(name, declared, declaration, host)
+            case WheelsDecl():
+                return self._wheels(name, declared, declaration, host)
+            case BytecodeDecl():
+                return self._bytecode(name, declaration, host)
+            case ComposeDecl():
+                trees = [self._node(part.source, host) for part in declaration.parts]
+                parts = [(p.source, p.at.strip("/"), t) for p, t in zip(declaration.parts, trees, strict=True) if t]
+                return steps.composed(name, parts, declaration.wins)
+
+    def _script(self, name: str, declared: Declared, decl: ScriptDecl, host: Platform) -> Derivation | None:
+        root = self._node(decl.root, self._build)
+        inputs = {role: self._node(target, host) for role, target in decl.inputs.items()}
+        if root is None or any(tree is None for tree in inputs.values()):
+            return None
+        fixed = {
+            "DERIVE_HOST": host,
+            "DERIVE_HOST_TRIPLET": TRIPLET[host],
+            "DERIVE_BUILD_TRIPLET": TRIPLET[self._build],
+        }
+        for key in sorted(fixed.keys() & decl.environment.keys()):
+            where = f"{declared.file}: {name}.environment.{key}"
+            self._problems.append(Problem(where=where, message="the sandbox sets this variable itself"))
+        arguments: dict[str, Json] = {
+            "script": self._text(declared, decl.script),
+            "files": {file: self._text(declared, file) for file in decl.files},
+            "environment": {**decl.environment, **fixed},
+            "allow": dict(decl.allow),
+        }
+        return steps.script(
+            name,
+            arguments=arguments,
+            root=root,
+            inputs={role: tree for role, tree in inputs.items() if tree is not None},
+            build=self._build,
+            host=host,
+            timeout_s=decl.timeout,
+        )
+
+    def _text(self, declared: Declared, file: str) -> str:
+        return escape(self._scope.script(declared, file) or b"")
+
+    def _unpack(self, name: str, declared: Declared, decl: UnpackDecl, host: Platform) -> Derivation | None:
+        where = f"{declared.file}: {name}.from"
+        match decl.source:
+            case SourceFrom(set=set_name, source=source, part=part):
+                lock = self._debian(set_name)
+                entry = next(entry for entry in lock.sources if entry.name == source)
+                file = _part(entry, part)
+                if file is None:
+                    self._problems.append(Problem(where=f"{where}.part", message=f"{source} has no {part} file"))
+                    return None
+                return steps.unpack(name, decl.kind, steps.fetch_source(entry, file), strip=decl.strip, expected={})
+            case DebFrom(set=set_name, deb=deb):
+                architecture = DEBIAN_ARCHITECTURE[host]
+                found = self._one(
+                    [
+                        e
+                        for e in self._debian(set_name).debs
+                        if e.name == deb and e.architecture in (architecture, "all")
+                    ],
+                    f"{where}.deb",
+                    f"the lock set {set_name} has no package {deb} for {architecture}",
+                )
+                return steps.unpack_deb(found) if found is not None else None
+            case WheelFrom(set=set_name, wheel=wheel, python=python):
+                wheels = self._target(set_name, python, host, where)
+                wheel_entry = self._one(
+                    [e for e in wheels or () if e.name == wheel],
+                    f"{where}.wheel",
+                    f"the lock set {set_name} has no wheel {wheel} for Python {python} on {host}",
+                )
+                return steps.unpack_wheel(wheel_entry) if wheel_entry is not None else None
+
+    def _debian_root(self, name: str, declared: Declared, decl: DebianRootDecl, host: Platform) -> Derivation | None:
+        architecture = DEBIAN_ARCHITECTURE[host]
+        lock = self._debian(decl.set)
+        closure = lock.closures[decl.closure]
+        if architecture not in closure:
+            where = f"lock/{decl.set}.toml: closures.{decl.closure}.architectures"
+            detail = expected_got(architecture, ", ".join(sorted(closure)))
+            self._problems.append(
+                Problem(
+                    where=where, message=f"{name} is needed for {host}, which this closure does not have", detail=detail
+                )
+            )
+            return None
+        root, problems = parse_root_declaration(decl.model_dump(mode="json"), f"{declared.file}: {name}")
+        self._problems.extend(problems)
+        if not isinstance(root, RootDeclaration):
+            return None
+        return steps.debian_root(name, host, root.to_document(), lock.closure(decl.closure, architecture))
+
+    def _wheels(self, name: str, declared: Declared, decl: WheelsDecl, host: Platform) -> Derivation | None:
+        wheels = self._target(decl.set, decl.python, host, f"{declared.file}: {name}.set")
+        root = self._node(decl.root, self._build)
+        if wheels is None or root is None:
+            return None
+        parts = [(w.name, "", steps.installed_wheel(w, decl.python, root, self._build)) for w in wheels]
+        return steps.composed(name, parts, {})
+
+    def _bytecode(self, name: str, decl: BytecodeDecl, host: Platform) -> Derivation | None:
+        source = self._node(decl.source, host)
+        root = self._node(decl.root, self._build)
+        if source is None or root is None:
+            return None
+        return steps.bytecode(
+            name,
+            source,
+            root,
+            python=decl.python,
+            paths=[path.strip("/") for path in decl.paths],
+            exclude=[path.strip("/") for path in decl.exclude],
+            build=self._build,
+        )
+
+    def _debian(self, name: str) -> DebianLock:
+        lock = self._scope.locks[name]
+        assert isinstance(lock, DebianLock)
+        return lock
+
+    def _target(self, name: str, python: str, host: Platform, where: str) -> Sequence[WheelEntry] | None:
+        lock = self._scope.locks[name]
+        assert isinstance(lock, PythonLock)
+        architecture = DEBIAN_ARCHITECTURE[host]
+        target = target_name(python, architecture)
+        if target in lock.targets:
+            return lock.target(python, architecture)
+        detail = expected_got(target, ", ".join(sorted(lock.targets)))
+        message = f"the lock set {name} has no wheels for Python {python} on {host}"
+        self._problems.append(Problem(where=where, message=message, detail=detail))
+        return None
+
+    def _one(self, found: Sequence[E], where: str, message: str) -> E | None:
+        if len(found) == 1:
+            return found[0]
+        self._problems.append(Problem(where=where, message=message))
+        return None
+
+
+def _part(entry: SourceEntry, part: str) -> SourceFile | None:
+    """Return the file of a source package that is its ``orig``, ``debian`` or ``dsc`` part."""
+    for file in entry.files:
+        is_part = file.file.endswith(".dsc") if part == "dsc" else f".{part}.tar." in file.file
+        if is_part and not file.file.endswith(".asc"):
+            return file
+    return None

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what stands in an image file to the values that layers and configs are made from.
+
+Core: no IO. Imports pydantic through the declarations.
+"""
+
+from __future__ import annotations
+
+from derive.errors import InputErrors
+from derive.images.declarations import ImageDecl
+from derive.images.modes import ModeTable, Rule
+from derive.images.oci import ImageConfig, config_problems
+
+
+def mode_table(image: ImageDecl, where: str) -> ModeTable:
+    """Return an image's mode table; raises InputErrors on rules that no image may have."""
+    rules = [
+        Rule(path=path.strip("/").encode(), mode=int(mode.mode, 8), uid=mode.uid, gid=mode.gid)
+        for path, mode in image.modes.items()
+    ]
+    return ModeTable.of(rules, where=where)
+
+
+def image_config(image: ImageDecl, where: str) -> ImageConfig:
+    """Return how a container of the image is started; raises InputErrors on what no config can hold."""
+    declared = image.config
+    config = ImageConfig(
+        environment=declared.environment,
+        entrypoint=declared.entrypoint,
+        command=declared.command,
+        user=declared.user,
+        working_folder=declared.working_folder,
+        labels=declared.labels,
+        stop_signal=declared.stop_signal or "",
+    )
+    problems = config_problems(config, where=where)
+    if problems:
+        raise InputErrors(problems)
+    return config

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands in ``images/*.toml``, as typed values. The keys are explained on docs/builders/image.md.
+
+Core: no IO. Imports pydantic.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pydantic import ConfigDict, Field, model_validator
+
+from derive.content import Content, parse_model, parse_toml, to_key
+from derive.errors import Problem
+
+ImagePlatform: TypeAlias = Literal["linux/amd64", "linux/arm64"]
+
+
+class Keyed(Content):
+    """Content whose keys are written with hyphens."""
+
+    model_config = ConfigDict(alias_generator=to_key, frozen=True, extra="forbid", strict=True)
+
+
+class ModeDecl(Keyed):
+    """Owner and permission bits of one path in the image; bits in octal, as text."""
+
+    mode: str = Field(pattern=r"^[01][0-7]{3}$")
+    uid: int = Field(default=0, ge=0, le=65535)
+    gid: int = Field(default=0, ge=0, le=65535)
+
+
+class LayerDecl(Keyed):
+    """One layer: the union of some derivations' trees."""
+
+    name: str
+    parts: tuple[str, ...] = Field(alias="from", min_length=1)
+
+
+class ConfigDecl(Keyed):
+    """What a container of the image is started with."""
+
+    entrypoint: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    environment: dict[str, str] = Field(default_factory=dict)
+    user: str = ""
+    working_folder: str = "/"
+    labels: dict[str, str] = Field(default_factory=dict)
+    stop_signal: str | None = None
+
+
+class EncodingDecl(Keyed):
+    """How layers are compressed."""
+
+    name: Literal["gzip-members/1"] = "gzip-members/1"
+    level: int = Field(default=6, ge=1, le=12)
+
+
+class ImageDecl(Keyed):
+    """One image file."""
+
+    platforms: tuple[ImagePlatform, ...] = Field(min_length=1)
+    default_platform: ImagePlatform
+    layers: tuple[LayerDecl, ...] = Field(min_length=1, max_length=100)
+    modes: dict[str, ModeDecl] = Field(default_factory=dict)
+    config: ConfigDecl = ConfigDecl()
+    encoding: EncodingDecl = EncodingDecl()
+
+    @model_validator(mode="after")
+    def _default_is_declared(self) -> ImageDecl:
+        if self.default_platform not in self.platforms:
+            raise ValueError(f"default-platform {self.default_platform} is not among platforms")
+        names = [layer.name for layer in self.layers]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two layers of one name: {', '.join(twice)}")
+        return self
+
+
+def parse_image(data: bytes, file: str) -> tuple[ImageDecl | None, list[Problem]]:
+    """Read one image file."""
+    table, problems = parse_toml(data, file)
+    if table is None:
+        return None, problems
+    return parse_model(ImageDecl, table, file)

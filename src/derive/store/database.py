@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store's database: realisations by resolved id, derivations, the blobs under each tree, roots and memos.
+
+Edge: SQLite. Rows are added only after the bytes that they speak of are durable.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from derive.canonical import Digest
+
+_SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS realisations (
+    resolved TEXT PRIMARY KEY, outputs TEXT NOT NULL, builder TEXT NOT NULL, engine TEXT NOT NULL,
+    host TEXT NOT NULL, duration_ns INTEGER NOT NULL, log TEXT NOT NULL, built_s INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS derivations (
+    id TEXT PRIMARY KEY, name TEXT NOT NULL, resolved TEXT NOT NULL, document TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tree_blobs (tree TEXT NOT NULL, blob TEXT NOT NULL, PRIMARY KEY (tree, blob)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS roots (
+    kind TEXT NOT NULL, name TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (kind, name)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS memos (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Realisation:
+    """What building one resolved derivation gave.
+
+    ``outputs`` maps output names to ``nar:sha256:<hex>`` or ``flat:sha256:<hex>``; ``log`` is the log's file name
+    inside the store; ``duration_ns`` wall time; ``built_s`` seconds since 1970, for people only.
+    """
+
+    resolved: Digest
+    outputs: Mapping[str, str]
+    builder: str
+    engine: str
+    host: str
+    duration_ns: int
+    log: str
+    built_s: int
+
+
+class Database:
+    """One SQLite file in WAL mode, safe for concurrent processes and threads."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._guard = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+
+    def realisation(self, resolved: Digest) -> Realisation | None:
+        """Return the realisation of a resolved id, or None."""
+        return next(iter(self.realisations([resolved]).values()), None)
+
+    def realisations(self, wanted: Iterable[Digest]) -> dict[Digest, Realisation]:
+        """Return the realisations known of the wanted resolved ids."""
+        rows = self._select_in("SELECT * FROM realisations WHERE resolved IN", [d.hex for d in wanted])
+        found = {}
+        for resolved, outputs, builder, engine, host, duration, log, built in rows:
+            digest = Digest(resolved)
+            found[digest] = Realisation(
+                resolved=digest,
+                outputs=json.loads(outputs),
+                builder=builder,
+                engine=engine,
+                host=host,
+                duration_ns=duration,
+                log=log,
+                built_s=built,
+            )
+        return found
+
+    def resolved_ids(self, derivations: Iterable[Digest]) -> dict[Digest, Digest]:
+        """Return the resolved id of each derivation that was realised before."""
+        rows = self._select_in("SELECT id, resolved FROM derivations WHERE id IN", [d.hex for d in derivations])
+        return {Digest(key): Digest(value) for key, value in rows}
+
+    def find_derivations(self, name_or_prefix: str) -> list[tuple[str, Digest, Digest, str]]:
+        """Return (name, id, resolved id, document) of derivations by exact name or by id prefix of 12 or more hex."""
+        sql = "SELECT name, id, resolved, document FROM derivations WHERE name = ? OR (length(?) >= 12 AND id GLOB ?)"
+        with self._cursor() as cursor:
+            rows = cursor.execute(sql, (name_or_prefix, name_or_prefix, name_or_prefix + "*")).fetchall()
+        return [(name, Digest(key), Digest(resolved), document) for name, key, resolved, document in rows]
+
+    def add_realisation(self, entry: Realisation, derivation: Digest, name: str, document: bytes) -> Realisation:
+        """Keep a realisation and the derivation that led to it. The first realisation of a resolved id stands."""
+        with self._cursor() as cursor:
+            cursor.execute("BEGIN IMMEDIATE")
+            cursor.execute(
+                "INSERT OR IGNORE INTO realisations VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    entry.resolved.hex,
+                    json.dumps(dict(entry.outputs), sort_keys=True),
+                    entry.builder,
+                    entry.engine,
+                    entry.host,
+                    entry.duration_ns,
+                    entry.log,
+                    entry.built_s,
+                ),
+            )
+            self._map(cursor, derivation, name, entry.resolved, document)
+            cursor.execute("COMMIT")
+        stands = self.realisation(entry.resolved)
+        return stands if stands is not None else entry
+
+    def replace_realisation(self, entry: Realisation, derivation: Digest, name: str, document: bytes) -> Realisation:
+        """Keep a realisation in place of one whose outputs are gone or differ."""
+        with self._cursor() as cursor:
+            cursor.execute("DELETE FROM realisations WHERE resolved = ?", (entry.resolved.hex,))
+        return self.add_realisation(entry, derivation, name, document)
+
+    def map_derivation(self, derivation: Digest, name: str, resolved: Digest, document: bytes) -> None:
+        """Remember that a derivation resolves to an id that was realised already (early cutoff)."""
+        with self._cursor() as cursor:
+            self._map(cursor, derivation, name, resolved, document)
+
+    def tree_blobs(self, tree: Digest) -> list[Digest]:
+        """Return the blobs that a tree's contents lie in; empty for a tree without contents or not known."""
+        with self._cursor() as cursor:
+            rows = cursor.execute("SELECT blob FROM tree_blobs WHERE tree = ?", (tree.hex,)).fetchall()
+        return [Digest(row[0]) for row in rows]
+
+    def add_tree(self, tree: Digest, blobs: Iterable[Digest]) -> None:
+        """Remember the blobs under a tree."""
+        with self._cursor() as cursor:
+            cursor.execute("BEGIN IMMEDIATE")
+            cursor.execute("DELETE FROM tree_blobs WHERE tree = ?", (tree.hex,))
+            cursor.executemany("INSERT INTO tree_blobs VALUES (?, ?)", [(tree.hex, blob.hex) for blob in blobs])
+            cursor.execute("COMMIT")
+
+    def set_root(self, kind: str, name: str, digest: Digest) -> None:
+        """Keep a digest, and all under it, from being collected."""
+        with self._cursor() as cursor:
+            cursor.execute("INSERT OR REPLACE INTO roots VALUES (?, ?, ?)", (kind, name, digest.hex))
+
+    def roots(self) -> list[tuple[str, str, Digest]]:
+        """Return (kind, name, digest) of every root, sorted."""
+        with self._cursor() as cursor:
+            rows = cursor.execute("SELECT kind, name, digest FROM roots ORDER BY kind, name").fetchall()
+        return [(kind, name, Digest(digest)) for kind, name, digest in rows]
+
+    def memo(self, key: Digest) -> str | None:
+        """Return what was remembered under a key, or None."""
+        with self._cursor() as cursor:
+            row = cursor.execute("SELECT value FROM memos WHERE key = ?", (key.hex,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def set_memo(self, key: Digest, value: str) -> None:
+        """Remember a value that a pure function gave."""
+        with self._cursor() as cursor:
+            cursor.execute("INSERT OR REPLACE INTO memos VALUES (?, ?)", (key.hex, value))
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._guard:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    @staticmethod
+    def _map(cursor: sqlite3.Cursor, derivation: Digest, name: str, resolved: Digest, document: bytes) -> None:
+        values = (derivation.hex, name, resolved.hex, document.decode())
+        cursor.execute("INSERT OR REPLACE INTO derivations VALUES (?, ?, ?, ?)", values)
+
+    def _select_in(self, sql: str, keys: list[str]) -> Iterator[tuple[Any, ...]]:
+        step = 500
+        with self._cursor() as cursor:
+            for start in range(0, len(keys), step):
+                part = keys[start : start + step]
+                yield from cursor.execute(f"{sql} ({','.join('?' * len(part))})", part).fetchall()
+
+    @contextmanager
+    def _cursor(self) -> Iterator[sqlite3.Cursor]:
+        with self._guard:
+            if self._connection is None:
+                self._connection = self._open()
+            cursor = self._connection.cursor()
+            try:
+                yield cursor
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.rollback()
+                raise
+            finally:
+                cursor.close()
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, timeout=60, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode=WAL")
+        # A power cut may take the last rows: their outputs are then built or found again.
+        connection.execute("PRAGMA synchronous=NORMAL")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version={_SCHEMA_VERSION}; COMMIT;")
+        elif version != _SCHEMA_VERSION:
+            from derive.errors import HostRefuses, expected_got
+
+            connection.close()
+            raise HostRefuses(
+                f"the store's database {self._path} was written by another version of derive",
+                detail=expected_got(f"version {_SCHEMA_VERSION}", f"version {version}"),
+                hint="use another --store folder, or the derive that made this one",
+            )
+        return connection

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store on disk: one folder, safe for concurrent processes and for being killed at any moment.
+
+Edge: the file system and SQLite. Layout on docs/formats/store.md.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from derive.canonical import Digest
+from derive.errors import Corrupt, Missing, expected_got
+from derive.store.blobs import BlobFolder, FileWriter, Staging, sync_folder, write_whole
+from derive.store.database import Database
+from derive.store.listings import blobs_of, dump_listing, load_listing
+from derive.store.protocol import CHUNK
+from derive.trees.listing import File, Listing, Location
+from derive.trees.nar import nar_digest
+
+_FOLDERS = ("blobs/sha256", "listings", "trees", "logs", "locks", "tmp")
+
+
+class LocalStore:
+    """A store folder. Use it as a context manager; opening makes the folder and sweeps what the killed left."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.staging = Staging(root / "tmp")
+        self.database = Database(root / "derive.sqlite")
+        self._blobs = BlobFolder(root / "blobs" / "sha256", self.staging)
+
+    def __enter__(self) -> Self:
+        layout = self.root / "oci-layout"
+        if not layout.exists():
+            for folder in _FOLDERS:
+                (self.root / folder).mkdir(parents=True, exist_ok=True)
+            write_whole(self.root / "index.json", _index([]), self.staging)
+            write_whole(layout, b'{"imageLayoutVersion":"1.0.0"}', self.staging)
+        self.staging.sweep()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._blobs.close()
+        self.database.close()
+        self.staging.close()
+
+    def has_blob(self, digest: Digest) -> bool:
+        """Say whether the blob is present."""
+        return self._blobs.has(digest)
+
+    def blob_size(self, digest: Digest) -> int:
+        """Return the blob's size in bytes."""
+        return self._blobs.size(digest)
+
+    def blob_path(self, digest: Digest) -> Path:
+        """Return the blob's file."""
+        return self._blobs.path(digest)
+
+    def read_blob(self, digest: Digest, offset: int = 0, size: int | None = None) -> Iterator[bytes]:
+        """Yield a slice of a blob."""
+        return self._blobs.read(digest, offset, self._blobs.size(digest) - offset if size is None else size)
+
+    def blob_writer(self) -> FileWriter:
+        """Begin a new blob."""
+        return self._blobs.writer()
+
+    def has_tree(self, digest: Digest) -> bool:
+        """Say whether a tree's listing and the blobs under it are present."""
+        if not self._listing_path(digest).exists():
+            return False
+        return all(self._blobs.has(blob) for blob in self.database.tree_blobs(digest))
+
+    def listing(self, digest: Digest) -> Listing:
+        """Return a tree's listing."""
+        try:
+            data = self._listing_path(digest).read_bytes()
+        except FileNotFoundError:
+            raise Missing(f"tree {digest.short} is not in the store", detail=[f"tree  {digest}"]) from None
+        return load_listing(data, digest.short)
+
+    def add_listing(self, listing: Listing) -> Digest:
+        """Hash a tree whose contents are in the store, and keep its listing."""
+        blobs = blobs_of(listing)
+        for blob in blobs:
+            if not self._blobs.has(blob):
+                raise Missing(f"blob {blob.short}, which a new tree needs, is not in the store")
+        digest = nar_digest(listing, lambda _, file: self.read(file))
+        if not self.has_tree(digest):
+            # The row first: a listing without its row would claim to need no blobs.
+            self.database.add_tree(digest, blobs)
+            write_whole(self._listing_path(digest), dump_listing(listing), self.staging)
+        return digest
+
+    def read(self, file: File) -> Iterator[bytes]:
+        """Yield a file's contents."""
+        if file.at is None:
+            raise Missing("a listed file has no location")
+        if file.at.method == "deflate":
+            return self._inflate(file, file.at)
+        if file.at.size != file.size:
+            raise Corrupt("a file's contents have another size", detail=expected_got(file.size, file.at.size))
+        return self._blobs.read(file.at.blob, file.at.offset, file.at.size)
+
+    def folder(self, digest: Digest) -> Path:
+        """Return a tree as a read-only folder, written on first use. Processes that ask together write it once."""
+        target = self.root / "trees" / digest.hex
+        if target.exists():
+            return target
+        from derive.trees.materialise import materialise
+
+        with self.locked(f"tree-{digest.hex}"):
+            if target.exists():
+                return target
+            staged = self.staging.new_path()
+            materialise(self, self.listing(digest), staged)
+            is_folder = staged.is_dir()
+            if is_folder:  # moving a folder rewrites its "..": an ordinary user needs to be able to write it
+                staged.chmod(0o755)
+            staged.replace(target)
+            if is_folder:
+                target.chmod(0o555)
+            sync_folder(target.parent)
+        return target
+
+    @contextmanager
+    def locked(self, name: str) -> Iterator[None]:
+        """Hold a lock shared by all processes; the kernel drops it when its holder dies."""
+        path = self.root / "locks" / name
+        while True:
+            with path.open("ab") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                try:
+                    if os.fstat(lock.fileno()).st_ino != path.stat().st_ino:
+                        continue
+                except FileNotFoundError:
+                    continue  # its last holder removed it: begin again with a new file
+                try:
+                    yield
+                finally:
+                    path.unlink(missing_ok=True)
+                return
+
+    def log_path(self, name: str) -> Path:
+        """Return where the log of that name is kept."""
+        return self.root / "logs" / name
+
+    def tag(self, name: str, manifest: Digest, size: int, media_type: str) -> None:
+        """Name a manifest in the store's own OCI index, so that any OCI tool can read it from here."""
+        with self.locked("index"):
+            index = json.loads((self.root / "index.json").read_bytes())
+            entry = {
+                "mediaType": media_type,
+                "digest": str(manifest),
+                "size": size,
+                "annotations": {"org.opencontainers.image.ref.name": name},
+            }
+            others = [m for m in index["manifests"] if m["annotations"] != entry["annotations"]]
+            manifests = sorted(
+                [*others, entry], key=lambda m: str(m["annotations"]["org.opencontainers.image.ref.name"])
+            )
+            write_whole(self.root / "index.json", _index(manifests), self.staging)
+
+    def _listing_path(self, digest: Digest) -> Path:
+        return self.root / "listings" / f"{digest.hex}.json"
+
+    def _inflate(self, file: File, at: Location) -> Iterator[bytes]:
+        inflater = zlib.decompressobj(wbits=-15)
+        seen = 0
+        for chunk in self._blobs.read(at.blob, at.offset, at.size):
+            pending = chunk
+            while pending:
+                piece = inflater.decompress(pending, CHUNK)
+                pending = inflater.unconsumed_tail
+                if piece:
+                    seen += len(piece)
+                    yield piece
+                elif inflater.eof:
+                    break
+        while piece := inflater.decompress(b"", CHUNK):
+            seen += len(piece)
+            yield piece
+        if seen != file.size or not inflater.eof:
+            raise Corrupt("a compressed file has another size", detail=expected_got(file.size, seen))
+
+
+def _index(manifests: list[dict[str, object]]) -> bytes:
+    return json.dumps({"schemaVersion": 2, "manifests": manifests}, indent=1).encode() + b"\n"
