@@ -123,6 +123,7 @@ class LocalStore:
                 return target
             staged = self.staging.new_path()
             materialise(self, self.listing(digest), staged)
+            os.sync()  # thousands of small files: one sync for all of them costs less than one for each
             is_folder = staged.is_dir()
             if is_folder:  # moving a folder rewrites its "..": an ordinary user needs to be able to write it
                 staged.chmod(0o755)
