@@ -75,6 +75,8 @@ def encode(value: Json) -> bytes:
     Raises:
         CanonicalError: on floats, integers beyond 2^53, keys that are not text, lone surrogates.
     """
+    if _is_plain(value):
+        return _DUMPS_SORTED(value).encode("ascii")
     checked = _check(value, "")
     text = _DUMPS_SORTED(checked) if not _needs_utf16_order(checked) else _DUMPS(_utf16_sorted(checked))
     return text.encode("utf-8")
@@ -90,10 +92,11 @@ def decode(data: bytes) -> Json:
     """
     try:
         text = data.decode("utf-8")
-        value = json.loads(text, object_pairs_hook=_pairs, parse_float=_no_float, parse_constant=_no_float)
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        return _check(json.loads(text, object_pairs_hook=_pairs, parse_float=_no_float, parse_constant=_no_float), "")
+    except CanonicalError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise CanonicalError(str(error)) from error
-    return _check(value, "")
 
 
 def digest_document(document: Mapping[str, Json]) -> Digest:
@@ -145,6 +148,22 @@ def _pairs(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     return result
 
 
+def _is_plain(value: object) -> bool:
+    """Say whether a value is made of dicts, lists and ASCII text alone: nearly every document, recognised quickly."""
+    if isinstance(value, str):
+        return value.isascii()
+    if type(value) is dict:
+        for key, item in value.items():
+            if type(key) is not str or not key.isascii():
+                return False
+            if not (item.isascii() if type(item) is str else _is_plain(item)):
+                return False
+        return True
+    if type(value) is list:
+        return all(map(_is_plain, value))
+    return value is None or (type(value) is int and -_MAX_INTEGER < value < _MAX_INTEGER) or type(value) is bool
+
+
 def _check(value: object, path: str) -> Json:
     """Return the value as plain dicts and lists, refusing what cannot be canonical."""
     if value is None or value is True or value is False:
@@ -165,7 +184,7 @@ def _check(value: object, path: str) -> Json:
             _check(key, path)
             result[key] = _check(item, f"{path}.{key}" if path else key)
         return result
-    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
         return [_check(item, f"{path}[{index}]") for index, item in enumerate(value)]
     raise CanonicalError(f"{path or '.'}: {type(value).__name__} cannot stand in a canonical document: {value!r}")
 

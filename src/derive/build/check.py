@@ -55,7 +55,7 @@ def check_closure(target: Derivation, executor: Executor, watch: Watcher) -> tup
     known = _known(order, executor.store)
 
     def again(derivation: Derivation) -> list[Difference]:
-        inputs = known_inputs(derivation, known)
+        inputs = known_inputs(derivation, lambda one: known.get(one.id))
         if inputs is None:
             raise Missing(f"{derivation.name}: an input is not in the store")
         resolved = resolved_of(derivation, inputs)

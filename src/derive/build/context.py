@@ -6,7 +6,6 @@ Core: no IO.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -15,7 +14,10 @@ from typing import TYPE_CHECKING, Protocol
 from derive.derivations.model import Output, ResolvedDerivation
 
 if TYPE_CHECKING:
+    import threading
+
     from derive.canonical import Digest
+    from derive.sandbox.outcome import Runner
     from derive.store.local import LocalStore
 
 
@@ -31,14 +33,16 @@ class Context:
     """One build's surroundings; none of it may decide a byte.
 
     ``name`` is what errors call the step; ``labels`` are names for people that no identity holds, such as those of the
-    patches in a series; ``jobs`` is how many things the builder may do at once; ``scratch`` a fresh path in the store's
-    staging area, where nothing is yet; ``cancel`` is set when the build must stop.
+    patches in a series; ``sandbox`` finds this machine's way to run sandboxes; ``jobs`` is how many things the builder
+    may do at once; ``scratch`` a fresh path in the store's staging area, where nothing is yet; ``cancel`` is set when
+    the build must stop.
     """
 
     name: str
     labels: tuple[str, ...]
     store: LocalStore
     fetch: Fetch
+    sandbox: Callable[[], Runner]
     log: Callable[[str], None]
     log_bytes: Callable[[bytes], None]
     jobs: int

@@ -12,7 +12,7 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import IO, Protocol
@@ -24,6 +24,7 @@ from derive.build.plan import Action, Knowledge, Known, Plan, Step, resolved_of
 from derive.canonical import Digest
 from derive.derivations.model import Derivation, FlatOutput, Output, ResolvedDerivation, TreeOutput, parse_output
 from derive.errors import BuildFailed, DeriveError, HostRefuses, InputErrors, Interrupted
+from derive.sandbox.outcome import Runner
 from derive.store.database import Realisation
 from derive.store.local import LocalStore
 
@@ -102,6 +103,7 @@ class Executor:
     store: LocalStore
     builders: Mapping[str, Build]
     fetch: Fetch
+    sandbox: Callable[[], Runner]
     jobs: int
     inner_jobs: int
     progress: Progress = field(default_factory=Silent)
@@ -248,6 +250,7 @@ class Executor:
             labels=derivation.labels,
             store=self.store,
             fetch=self.fetch,
+            sandbox=self.sandbox,
             log=lambda line: write(line.encode("utf-8", "backslashreplace") + b"\n"),
             log_bytes=write,
             jobs=self.inner_jobs,

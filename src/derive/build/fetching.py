@@ -12,7 +12,7 @@ from typing import Self
 
 from derive.canonical import Digest, Json
 from derive.derivations.model import FlatOutput, Output, ResolvedDerivation
-from derive.lock.mirrors import ConfiguredMirrors
+from derive.lock.mirrors import SystemMirrors
 from derive.net.fetch import Fetcher
 from derive.net.places import DebPath, Locator, Wanted, WheelFile, archive_of
 from derive.net.progress import Progress
@@ -31,7 +31,7 @@ class StoreFetch:
         """Fetch what a step names; bytes that lie in the store already do not count, the lock must hold now."""
         with self._guard:
             if self._fetcher is None:
-                self._fetcher = Fetcher(store=store, mirrors=ConfiguredMirrors(), progress=self._progress)
+                self._fetcher = Fetcher(store=store, mirrors=SystemMirrors(), progress=self._progress)
         return self._fetcher.fetch(wanted(request), reuse=False)
 
     def __enter__(self) -> Self:

@@ -9,7 +9,7 @@ resolved id (early cutoff). Downwards from the target: what is needed, given wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -133,42 +133,64 @@ def resolved_of(derivation: Derivation, inputs: Mapping[str, Output]) -> Resolve
 def make_plan(target: Derivation, knowledge: Knowledge, *, whole: bool = False) -> Plan:
     """Plan what the target needs; with ``whole``, have every output of its closure present at the end."""
     order = closure(target)
-    known = _known_outputs(order, knowledge)
+    memory = _Memory(order, knowledge)
+    if whole:
+        memory.ask(order)
     needed: dict[Digest, Step] = {}
     wanted = {derivation.id for derivation in order} if whole else {target.id}
     for derivation in reversed(order):
         if derivation.id not in wanted:
             continue
-        step = _decide(derivation, known, knowledge)
+        step = _decide(derivation, memory, knowledge)
         needed[derivation.id] = step
         if step.action is Action.BUILD:
             wanted.update(reference.derivation.id for reference in derivation.inputs.values())
     for derivation in order:
-        if derivation.id not in needed and _moved_fetch(derivation, known, knowledge):
+        if derivation.id not in needed and _moved_fetch(derivation, memory, knowledge):
             reason = "its name, version or place in the lock moved while its hash did not: fetched again"
             needed[derivation.id] = Step(derivation=derivation, action=Action.FETCH, reason=reason)
     return Plan(target=target, steps=tuple(needed[d.id] for d in order if d.id in needed))
 
 
-def _known_outputs(order: Collection[Derivation], knowledge: Knowledge) -> dict[Digest, Known]:
-    """Return what is known of each derivation, finding early cutoffs on the way up."""
-    by_id = knowledge.resolved_ids(d.id for d in order)
-    realised = knowledge.realised(by_id.values())
-    known: dict[Digest, Known] = {}
-    for derivation in order:
-        resolved_id = by_id.get(derivation.id)
-        found = realised.get(resolved_id) if resolved_id is not None else None
-        if found is None and resolved_id is None and derivation.fixed is None:
-            inputs = known_inputs(derivation, known)
+class _Memory:
+    """What is known of each derivation; asked of the store in batches, and only where the plan looks."""
+
+    def __init__(self, order: Sequence[Derivation], knowledge: Knowledge) -> None:
+        self._knowledge = knowledge
+        self._resolved = dict(knowledge.resolved_ids([d.id for d in order]))
+        self._known: dict[Digest, Known | None] = {}
+        self._find_cutoffs([d for d in order if d.id not in self._resolved and d.fixed is None])
+
+    def is_named(self, derivation: Derivation) -> bool:
+        """Say whether this very derivation was realised before."""
+        return derivation.id in self._resolved
+
+    def __call__(self, derivation: Derivation) -> Known | None:
+        """Return what an earlier run gave, or None."""
+        if derivation.id not in self._known:
+            self.ask([derivation])
+        return self._known[derivation.id]
+
+    def ask(self, derivations: Iterable[Derivation]) -> None:
+        """Ask the store for several at once, ahead of need."""
+        asked = {d.id: self._resolved.get(d.id) for d in derivations if d.id not in self._known}
+        rows = self._knowledge.realised([resolved for resolved in asked.values() if resolved is not None])
+        for key, resolved in asked.items():
+            self._known[key] = rows.get(resolved) if resolved is not None else None
+
+    def _find_cutoffs(self, unnamed: Sequence[Derivation]) -> None:
+        """Of those never seen under their id, find the ones whose resolved derivation was realised."""
+        new = {derivation.id for derivation in unnamed}
+        self.ask(r.derivation for d in unnamed for r in d.inputs.values() if r.derivation.id not in new)
+        for derivation in unnamed:
+            inputs = known_inputs(derivation, self)
             if inputs is not None:
-                resolved_id = resolved_of(derivation, inputs).id
-                found = knowledge.realised([resolved_id]).get(resolved_id)
-        if found is not None:
-            known[derivation.id] = found
-    return known
+                self._resolved[derivation.id] = resolved_of(derivation, inputs).id
+            self._known.pop(derivation.id, None)
+            self.ask([derivation])
 
 
-def known_inputs(derivation: Derivation, known: Mapping[Digest, Known]) -> dict[str, Output] | None:
+def known_inputs(derivation: Derivation, known: Callable[[Derivation], Known | None]) -> dict[str, Output] | None:
     """Return the input digests when all are known without building anything."""
     inputs: dict[str, Output] = {}
     for role, reference in derivation.inputs.items():
@@ -176,15 +198,15 @@ def known_inputs(derivation: Derivation, known: Mapping[Digest, Known]) -> dict[
         if fixed is not None:
             inputs[role] = fixed
             continue
-        found = known.get(reference.derivation.id)
+        found = known(reference.derivation)
         if found is None or reference.output not in found.outputs:
             return None
         inputs[role] = found.outputs[reference.output]
     return inputs
 
 
-def _decide(derivation: Derivation, known: Mapping[Digest, Known], knowledge: Knowledge) -> Step:
-    found = known.get(derivation.id)
+def _decide(derivation: Derivation, memory: _Memory, knowledge: Knowledge) -> Step:
+    found = memory(derivation)
     if found is not None and all(knowledge.present(output) for output in found.outputs.values()):
         return Step(
             derivation=derivation,
@@ -199,17 +221,17 @@ def _decide(derivation: Derivation, known: Mapping[Digest, Known], knowledge: Kn
     elif derivation.fixed is not None:
         reason = "not fetched yet"
     else:
-        reason = _build_reason(derivation, known)
+        reason = _build_reason(derivation, memory)
     return Step(
         derivation=derivation, action=action, reason=reason, expected_ns=found.duration_ns if found is not None else 0
     )
 
 
-def _build_reason(derivation: Derivation, known: Mapping[Digest, Known]) -> str:
+def _build_reason(derivation: Derivation, memory: _Memory) -> str:
     unknown = [
         reference.derivation.name
         for reference in derivation.inputs.values()
-        if reference.derivation.fixed is None and reference.derivation.id not in known
+        if reference.derivation.fixed is None and memory(reference.derivation) is None
     ]
     if not unknown:
         return "never built from these inputs"
@@ -217,7 +239,7 @@ def _build_reason(derivation: Derivation, known: Mapping[Digest, Known]) -> str:
     return f"its input {unknown[0]}{more} is not built yet"
 
 
-def _moved_fetch(derivation: Derivation, known: Mapping[Digest, Known], knowledge: Knowledge) -> bool:
+def _moved_fetch(derivation: Derivation, memory: _Memory, knowledge: Knowledge) -> bool:
     """Say whether a fetch was never made as it stands in the lock, while its bytes lie in the store."""
     fixed = derivation.fixed
-    return fixed is not None and derivation.id not in known and knowledge.present(fixed)
+    return fixed is not None and not memory.is_named(derivation) and knowledge.present(fixed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from derive.build.execute import Executor, Progress, Silent, free_bytes, store_knowledge
 from derive.build.plan import Action, Plan, make_plan
@@ -70,11 +71,13 @@ def executor(
     """Return the executor with every builder."""
     from derive.build.builders.table import BUILDERS
     from derive.build.fetching import StoreFetch
+    from derive.sandbox.probe import find_sandbox
 
     return Executor(
         store=store,
         builders=BUILDERS,
         fetch=StoreFetch(),
+        sandbox=cache(find_sandbox),
         jobs=options.jobs,
         inner_jobs=inner_jobs or options.jobs,
         progress=progress or Silent(),
@@ -96,13 +99,13 @@ def preflight(plan: Plan, store: LocalStore, options: Options) -> None:
         )
     kinds = {step.derivation.builder for step in fetches}
     if kinds & {"fetch-deb", "fetch-source"}:
-        from derive.lock.mirrors import debian_mirrors
+        from derive.lock.mirrors import SystemMirrors
 
-        debian_mirrors()
+        SystemMirrors().debian()
     if any(step.derivation.builder in _SANDBOXED for step in plan.of(Action.BUILD)):
-        from derive.sandbox.probe import require_sandbox
+        from derive.sandbox.probe import find_sandbox
 
-        require_sandbox()
+        find_sandbox()
     free = free_bytes(store)
     if plan.fetch_bytes > free:
         raise HostRefuses(

@@ -63,6 +63,14 @@ class PatchDecl(Keyed):
     series: str
 
 
+class AllowDecl(Keyed):
+    """A path of the sandbox that may stand in some files of an output, with the reason why."""
+
+    path: str
+    text: Literal["/in/", "/out", "/build"]
+    reason: str = Field(min_length=1)
+
+
 class ScriptDecl(Keyed):
     """A script of ours, run in the sandbox over a composed root."""
 
@@ -72,7 +80,7 @@ class ScriptDecl(Keyed):
     inputs: dict[str, str] = Field(default_factory=dict)
     files: tuple[str, ...] = ()
     environment: dict[str, str] = Field(default_factory=dict)
-    allow: dict[str, str] = Field(default_factory=dict)
+    allow: tuple[AllowDecl, ...] = ()
     host: Platform | None = None
     timeout: int = Field(default=3600, ge=1)
 

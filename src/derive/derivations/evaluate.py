@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from derive.canonical import Json, escape
-from derive.debian.declaration import RootDeclaration, parse_root_declaration
 from derive.derivations import steps
+from derive.derivations.convert import root_document
 from derive.derivations.declarations import (
     BytecodeDecl,
     ComposeDecl,
@@ -35,6 +35,7 @@ from derive.images.declarations import ImageDecl
 from derive.images.members import Encoding
 from derive.lock.documents import DebianLock, PythonLock, SourceEntry, SourceFile, WheelEntry, target_name
 from derive.patches.identity import series_document
+from derive.sandbox.spec import sandbox_settings
 
 E = TypeVar("E")
 
@@ -158,7 +159,8 @@ class Evaluator:
             "script": self._text(declared, decl.script),
             "files": {file: self._text(declared, file) for file in decl.files},
             "environment": {**decl.environment, **fixed},
-            "allow": dict(decl.allow),
+            "allow": [item.model_dump() for item in decl.allow],
+            "sandbox": sandbox_settings(),
         }
         return steps.script(
             name,
@@ -218,11 +220,9 @@ class Evaluator:
                 )
             )
             return None
-        root, problems = parse_root_declaration(decl.model_dump(mode="json"), f"{declared.file}: {name}")
+        root, problems = root_document(decl, architecture, f"{declared.file}: {name}")
         self._problems.extend(problems)
-        if not isinstance(root, RootDeclaration):
-            return None
-        return steps.debian_root(name, host, root.to_document(), lock.closure(decl.closure, architecture))
+        return steps.debian_root(name, host, root, lock.closure(decl.closure, architecture))
 
     def _wheels(self, name: str, declared: Declared, decl: WheelsDecl, host: Platform) -> Derivation | None:
         wheels = self._target(decl.set, decl.python, host, f"{declared.file}: {name}.set")

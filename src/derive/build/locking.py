@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Locks sets and writes them; what was fetched on the way counts as fetched.
+
+Edge: the network, the store, the project's folder.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from derive.build.engine import engine_digest
+from derive.build.plan import resolved_of
+from derive.derivations import steps
+from derive.derivations.model import Derivation
+from derive.lock.documents import DebEntry, LockEntry, PythonLock, SourceEntry, WheelEntry
+from derive.lock.keep import Keep, MoveNames
+from derive.lock.mirrors import SystemMirrors
+from derive.lock.requirements import render_requirements
+from derive.lock.tools import Tools
+from derive.lock.update import Locked, SetFiles, lock_set, write_lock
+from derive.net.fetch import Fetcher
+from derive.net.progress import Quiet
+from derive.store.database import Realisation
+from derive.store.local import LocalStore
+
+ENGINE_SET = "engine"
+REQUIREMENTS = "requirements.txt"
+
+
+class _Notes(Quiet):
+    """Passes on what is worth a line, and no progress."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note = note
+
+    def note(self, message: str) -> None:
+        """Say it."""
+        self._note(message)
+
+
+@contextmanager
+def lock_tools(store: LocalStore, note: Callable[[str], None]) -> Iterator[Tools]:
+    """Give the resolvers what they need; ``note`` is told what is worth a line."""
+    mirrors, progress = SystemMirrors(), _Notes(note)
+    with Fetcher(store=store, mirrors=mirrors, progress=progress) as fetcher:
+        yield Tools(store=store, fetcher=fetcher, mirrors=mirrors, progress=progress)
+
+
+def lock_sets(
+    root: Path, files: Sequence[SetFiles], keep: Keep, tools: Tools, store: LocalStore
+) -> list[tuple[str, Locked]]:
+    """Resolve sets and write what moved; a name to update may be in some of them only.
+
+    Raises:
+        InputErrors: a wish is wrong, or a name to update is in none of the sets.
+        DeriveError: what the resolvers raise.
+    """
+    found: list[tuple[str, Locked]] = []
+    for one in _holding(files, keep):
+        locked = lock_set(one, keep, tools)
+        write_lock(root, one, locked.data)
+        found.append((one.name, locked))
+        _write_requirements(root, one.name, locked)
+        _note_fetched(store, locked.lock.entries)
+    return found
+
+
+def _holding(files: Sequence[SetFiles], keep: Keep) -> Sequence[SetFiles]:
+    """Leave out the sets that hold none of the names to move; with one set alone, let its own error tell."""
+    if not isinstance(keep, MoveNames) or len(files) == 1:
+        return files
+    holding = [one for one in files if any(f'"{name}"'.encode() in (one.locked or b"") for name in keep.names)]
+    return holding or files
+
+
+def _write_requirements(root: Path, name: str, locked: Locked) -> None:
+    if name == ENGINE_SET and isinstance(locked.lock, PythonLock):
+        text = render_requirements(locked.lock)
+        target = root / REQUIREMENTS
+        if not target.exists() or target.read_text(encoding="utf-8") != text:
+            target.write_text(text, encoding="utf-8")
+
+
+def _note_fetched(store: LocalStore, entries: Sequence[LockEntry]) -> None:
+    """What locking brought into the store came from where the lock says: no build needs to fetch it again."""
+    engine = engine_digest().hex
+    for entry in entries:
+        for derivation in _fetches(entry):
+            fixed = derivation.fixed
+            if fixed is None or not store.has_blob(fixed.digest):
+                continue
+            resolved = resolved_of(derivation, {}).id
+            row = Realisation(
+                resolved=resolved,
+                outputs={"out": str(fixed)},
+                builder=f"{derivation.builder}/{derivation.version}",
+                engine=engine,
+                host="any",
+                duration_ns=0,
+                log="",
+                built_s=int(time.time()),
+            )
+            store.database.add_realisation(row, derivation.id, derivation.name, derivation.encoded())
+
+
+def _fetches(entry: LockEntry) -> list[Derivation]:
+    match entry:
+        case DebEntry():
+            return [steps.fetch_deb(entry)]
+        case SourceEntry():
+            return [steps.fetch_source(entry, file) for file in entry.files]
+        case WheelEntry():
+            return [steps.fetch_wheel(entry)]

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resolve wishes (lock/NAME.toml) to pins (lock/NAME.lock.json), and say what moved.
+
+Edge: the network, the store, the project's lock folder, standard streams.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from derive.cli.console import answer, answer_record, note, store_folder, table, wants_json
+from derive.store.local import LocalStore
+
+if TYPE_CHECKING:
+    import argparse
+
+    from derive.lock.update import SetFiles
+
+EXAMPLES = """\
+  derive lock                     resolve every set whose wish changed
+  derive lock trixie              only that one
+  derive lock --check             say whether locks fit their wishes; changes nothing
+  derive lock --update openssl    move one package, with what must move with it
+  derive lock --outdated          newer and security versions; changes nothing
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("sets", nargs="*", metavar="SET", help="a set's name (default: every set)")
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--check", action="store_true", help="exit 1 when a lock does not fit its wish")
+    choice.add_argument("--update", action="append", metavar="NAME", help="move this package; may be given again")
+    choice.add_argument("--update-all", action="store_true", help="find everything afresh")
+    choice.add_argument("--outdated", action="store_true", help="list newer and security versions")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked for each set."""
+    from derive.lock.update import read_set, set_names
+    from derive.project import find_root
+
+    root = Path(args.project) if getattr(args, "project", None) else find_root(Path.cwd())
+    files = [read_set(root, name) for name in args.sets or set_names(root)]
+    if args.check:
+        return _check(args, files)
+    with LocalStore(store_folder(args)) as store:
+        if args.outdated:
+            return _outdated(args, files, store)
+        return _lock(args, root, files, store)
+
+
+def _check(args: argparse.Namespace, files: list[SetFiles]) -> int:
+    from derive.errors import InputErrors
+    from derive.lock.update import check_set
+
+    problems = [problem for one in files for problem in check_set(one)]
+    if problems:
+        raise InputErrors(problems)
+    if wants_json(args):
+        answer_record("lock-check", "lock", {"sets": [one.name for one in files]})
+    else:
+        answer(f"{len(files)} sets fit their wishes")
+    return 0
+
+
+def _outdated(args: argparse.Namespace, files: list[SetFiles], store: LocalStore) -> int:
+    from derive.build.locking import lock_tools
+    from derive.lock.outdated import NEWER_HEADER
+    from derive.lock.update import outdated
+
+    with lock_tools(store, note) as tools:
+        found = [(one.name, newer) for one in files for newer in outdated(one, tools)]
+    if wants_json(args):
+        answer_record("lock-outdated", "lock", {"newer": [{"set": name, **row.to_json()} for name, row in found]})
+    elif found:
+        answer(table([("set", *NEWER_HEADER), *((name, *row.row()) for name, row in found)]))
+    else:
+        answer("nothing newer is served")
+    return 1 if found else 0
+
+
+def _lock(args: argparse.Namespace, root: Path, files: list[SetFiles], store: LocalStore) -> int:
+    from derive.build.locking import lock_sets, lock_tools
+    from derive.lock.keep import KeepAll, MoveAll, MoveNames
+    from derive.lock.table import MOVE_HEADER, move_rows
+
+    keep = MoveNames(frozenset(args.update)) if args.update else MoveAll() if args.update_all else KeepAll()
+    with lock_tools(store, note) as tools:
+        found = lock_sets(root, files, keep, tools, store)
+    moves = [(name, move) for name, locked in found for move in locked.moves]
+    if wants_json(args):
+        answer_record("lock", "lock", {"moves": [{"set": name, **move.to_json()} for name, move in moves]})
+    elif moves:
+        names = [name for name, _ in moves]
+        rows = move_rows([move for _, move in moves])
+        answer(table([("set", *MOVE_HEADER), *((name, *row) for name, row in zip(names, rows, strict=True))]))
+    else:
+        answer("nothing moved")
+    return 0
