@@ -111,13 +111,12 @@ def digest_document(document: Mapping[str, Json]) -> Digest:
     return sha256(encode(document))
 
 
+_ESCAPES = {byte: f"%{byte:02X}" for byte in range(256) if not 0x20 <= byte < 0x7F or byte == 0x25}
+
+
 def escape(raw: bytes) -> str:
     """Write bytes (a path, a link target) as text: ``%XX`` for ``%`` and for bytes outside printable ASCII."""
-    if raw.isascii() and b"%" not in raw:
-        text = raw.decode("ascii")
-        if text.isprintable():
-            return text
-    return "".join(chr(b) if 0x20 <= b < 0x7F and b != 0x25 else f"%{b:02X}" for b in raw)
+    return raw.decode("latin-1").translate(_ESCAPES)
 
 
 def unescape(text: str) -> bytes:
@@ -127,9 +126,11 @@ def unescape(text: str) -> bytes:
         CanonicalError: when the text is not exactly what ``escape`` would write.
     """
     try:
-        raw = re.sub(rb"%([0-9A-F]{2})", lambda m: bytes([int(m[1], 16)]), text.encode("ascii"))
+        raw = text.encode("ascii")
     except UnicodeEncodeError as error:
         raise CanonicalError(f"not an escaped path: {text!r}") from error
+    if "%" in text:
+        raw = re.sub(rb"%([0-9A-F]{2})", lambda m: bytes([int(m[1], 16)]), raw)
     if escape(raw) != text:
         raise CanonicalError(f"not an escaped path: {text!r}")
     return raw

@@ -19,6 +19,7 @@ The command line formats them; nothing here prints or exits.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -61,6 +62,11 @@ class DeriveError(Exception):
         return (Problem(where=self.where or "", message=self.message, detail=self.detail, hint=self.hint),)
 
 
+def _natural(text: str) -> list[tuple[int, str]]:
+    """Sort key in which line 9 comes before line 10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text)]
+
+
 class InputErrors(DeriveError):
     """Wrong usage or input: all problems found, sorted by place."""
 
@@ -70,7 +76,7 @@ class InputErrors(DeriveError):
         if not problems:
             msg = "InputErrors needs at least one problem"
             raise ValueError(msg)
-        ordered = tuple(sorted(set(problems), key=lambda p: (p.where, p.message, p.detail)))
+        ordered = tuple(sorted(set(problems), key=lambda p: (_natural(p.where), p.message, p.detail)))
         super().__init__(f"{len(ordered)} problem{'s' if len(ordered) > 1 else ''} in the input")
         self._problems = ordered
 

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, Protocol
 
 from derive.build.builders import VERSIONS
@@ -23,7 +23,7 @@ from derive.build.engine import engine_digest
 from derive.build.plan import Action, Knowledge, Known, Plan, Step, resolved_of
 from derive.canonical import Digest
 from derive.derivations.model import Derivation, FlatOutput, Output, ResolvedDerivation, TreeOutput, parse_output
-from derive.errors import BuildFailed, DeriveError, HostRefuses, InputErrors, Interrupted
+from derive.errors import BuildFailed, DeriveError, HostRefuses, InputErrors, Interrupted, Problem
 from derive.sandbox.outcome import Runner
 from derive.store.database import Realisation
 from derive.store.local import LocalStore
@@ -235,9 +235,10 @@ class Executor:
                 error.log = str(log_path)
                 error.where = error.where or derivation.name
                 raise
+            except InputErrors as error:
+                raise InputErrors([_placed(problem, derivation.name) for problem in error.problems()]) from error
             except DeriveError as error:
-                if not isinstance(error, InputErrors):
-                    error.where = error.where or derivation.name
+                error.where = error.where or derivation.name
                 raise
 
     def _call(self, derivation: Derivation, resolved: ResolvedDerivation, log: IO[bytes]) -> Mapping[str, Output]:
@@ -259,6 +260,13 @@ class Executor:
             timeout_s=derivation.timeout_s,
         )
         return self.builders[resolved.builder](resolved, context)
+
+
+def _placed(problem: Problem, name: str) -> Problem:
+    """Say in which step a problem came up."""
+    if problem.where.startswith(name):
+        return problem
+    return replace(problem, where=f"{name}: {problem.where}" if problem.where else name)
 
 
 def _translate(error: OSError, store: LocalStore) -> Exception:

@@ -127,7 +127,7 @@ class Evaluator:
             case PatchDecl():
                 source = self._node(declaration.source, host)
                 patches = self._scope.series[declaration.series].patches
-                labels = [patch.name for patch in patches]
+                labels = [f"patches/{declaration.series}/{patch.name}" for patch in patches]
                 return source and steps.patched(name, source, series_document(patches), labels)
             case ScriptDecl():
                 return self._script(name, declared, declaration, host)

@@ -27,7 +27,7 @@ from derive.images.declarations import ImageDecl, parse_image
 from derive.lock.documents import DebianLock, Lock, PythonLock, check_against
 from derive.lock.read import parse_lock
 from derive.lock.wishes import parse_wish, wish_digest
-from derive.patches.read import LoadedSeries, series_of
+from derive.patches.load import LoadedSeries, series_of
 from derive.project import Project
 
 

@@ -12,6 +12,7 @@ from derive.build.builders import VERSIONS
 from derive.canonical import Json
 from derive.derivations.model import BuiltInput, Derivation, FixedInput, Input, Platform
 from derive.lock.documents import DebEntry, SourceEntry, SourceFile, WheelEntry
+from derive.sandbox.spec import sandbox_settings
 
 
 def _step(
@@ -143,20 +144,26 @@ def bytecode(
     build: Platform,
 ) -> Derivation:
     """Compile the sources below some paths."""
-    arguments: dict[str, Json] = {"python": python, "paths": list(paths), "exclude": list(exclude)}
+    arguments: dict[str, Json] = {
+        "python": python,
+        "paths": list(paths),
+        "exclude": list(exclude),
+        "sandbox": sandbox_settings(),
+    }
     inputs: dict[str, Input] = {"source": BuiltInput(source), "root": BuiltInput(root)}
     return _step(name, "bytecode", arguments, inputs, build=build)
 
 
 def installed_wheel(entry: WheelEntry, python: str, root: Derivation, build: Platform) -> Derivation:
     """Install, byte-compile and record one wheel."""
-    arguments: dict[str, Json] = {"python": python, "expected": {"name": entry.name, "version": entry.version}}
+    arguments: dict[str, Json] = {"python": python}
     inputs: dict[str, Input] = {"wheel": BuiltInput(unpack_wheel(entry))}
-    installed = _step(f"{entry.file} installed", "install-wheel", arguments, inputs)
+    labels = (entry.file,)
+    installed = _step(f"{entry.name} {entry.version} installed", "install-wheel", arguments, inputs, labels=labels)
     paths = [f"usr/local/lib/python{python}/dist-packages"]
-    compiled = bytecode(f"{entry.file} byte code", installed, root, python=python, paths=paths, exclude=(), build=build)
+    compiled = bytecode(f"{entry.name} {entry.version} byte code", installed, root, python=python, paths=paths, exclude=(), build=build)
     parts: dict[str, Input] = {"installed": BuiltInput(installed), "bytecode": BuiltInput(compiled)}
-    return _step(f"{entry.file} recorded", "record", {"python": python}, parts)
+    return _step(f"{entry.name} {entry.version} recorded", "record", {"python": python}, parts, labels=labels)
 
 
 def layer(name: str, trees: Sequence[Derivation], modes: Json, encoding: Json) -> Derivation:

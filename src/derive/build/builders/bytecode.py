@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``bytecode``: checked-hash byte code of a tree's Python sources. Page: docs/builders/bytecode.md.
+
+Edge: the store, the sandbox.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from derive.build.builders.script import run_in_sandbox
+from derive.build.context import Context
+from derive.canonical import Json, escape, unescape
+from derive.derivations.model import Output, ResolvedDerivation, TreeOutput
+from derive.sandbox.outputs import take_output
+from derive.sandbox.request import Program
+from derive.sandbox.scratch import ScratchFolders, scratch_folders
+from derive.trees.listing import EMPTY, Listing
+from derive.trees.materialise import materialise
+from derive.wheels import bytecode
+
+_INTERPRETER = "/usr/bin/python"
+
+
+def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]:
+    """Compile; the output holds the ``__pycache__`` folders alone. Sources that do not compile are in the log."""
+    store = context.store
+    listing = store.listing(request.tree("source"))
+    paths = [unescape(path) for path in _texts(request.arguments["paths"])]
+    sources = bytecode.sources(listing, paths, _texts(request.arguments["exclude"]))
+    if not sources:
+        context.log("no sources")
+        return {"out": TreeOutput(store.add_listing(EMPTY))}
+    with scratch_folders(Path(context.scratch).parent) as folders:
+        materialise(store, Listing.of({path: listing[path] for path in sources}), folders.top / "tree")
+        output = _compile(request, context, folders, sources)
+        for skipped in bytecode.read_report(sources, output):
+            context.log(f"not compiled: {escape(skipped.path)}: {skipped.reason}")
+        found = take_output(store, folders.out, name=context.name, store_path=os.fsencode(store.root), note=context.log)
+    context.log(f"{len(sources)} sources")
+    return {"out": TreeOutput(store.add_listing(found))}
+
+
+def _compile(
+    request: ResolvedDerivation, context: Context, folders: ScratchFolders, sources: tuple[bytes, ...]
+) -> bytes:
+    tool = folders.top / "tool"
+    tool.mkdir(mode=0o755)
+    (tool / bytecode.SCRIPT).write_bytes(bytecode.script())
+    (tool / "worklist").write_bytes(bytecode.worklist(sources))
+    for file in tool.iterdir():
+        file.chmod(0o444)
+    command = bytecode.command(
+        python=f"{_INTERPRETER}{request.arguments['python']}",
+        script=f"/in/tool/{bytecode.SCRIPT}",
+        worklist="/in/tool/worklist",
+        tree="/in/tree",
+        out="/out",
+        jobs=context.jobs,
+    )
+    said = bytearray()
+
+    def log(data: bytes) -> None:
+        said.extend(data)
+        context.log_bytes(data)
+
+    inputs = {"tool": os.fsencode(tool), "tree": os.fsencode(folders.top / "tree")}
+    run_in_sandbox(request, replace(context, log_bytes=log), folders, Program(argv=command), inputs, {})
+    return bytes(said)
+
+
+def _texts(document: Json) -> Sequence[str]:
+    assert isinstance(document, list | tuple)
+    return [str(item) for item in document]

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``install-wheel``: an unpacked wheel laid out as installed. Page: docs/builders/install-wheel.md.
+
+Edge: the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from derive.build.context import Context
+from derive.derivations.model import Output, ResolvedDerivation, TreeOutput
+from derive.wheels.install import Scheme, install_wheel
+
+
+def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]:
+    """Install to the one prefix; only locations move, but for scripts' first lines and what is generated."""
+    store = context.store
+    scheme = Scheme(python=str(request.arguments["python"]))
+    installed = install_wheel(store, store.listing(request.tree("wheel")), name=context.labels[0], scheme=scheme)
+    for line in installed.log:
+        context.log(line)
+    return {"out": TreeOutput(store.add_listing(installed.listing))}

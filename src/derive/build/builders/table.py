@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builder names to the functions that do their work.
+
+Edge: imports every builder, and with them all that they stand on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from derive.build.builders import (
+    bytecode,
+    compose,
+    debian_root,
+    fetch,
+    image,
+    install_wheel,
+    layer,
+    patch,
+    record,
+    script,
+    unpack,
+)
+from derive.build.context import Build
+
+BUILDERS: Mapping[str, Build] = {
+    "fetch-deb": fetch.build,
+    "fetch-source": fetch.build,
+    "fetch-wheel": fetch.build,
+    "unpack": unpack.build,
+    "debian-root": debian_root.build,
+    "install-wheel": install_wheel.build,
+    "patch": patch.build,
+    "script": script.build,
+    "compose": compose.build,
+    "bytecode": bytecode.build,
+    "record": record.build,
+    "layer": layer.build,
+    "image": image.build,
+}
+"""Every name in ``VERSIONS``, and no other."""
