@@ -41,7 +41,7 @@ class Progress(Protocol):
         """A step starts."""
 
     def finished(self, derivation: Derivation, outcome: str, duration_ns: int) -> None:
-        """A step ended: ``fetched``, ``built``, ``reused`` or ``failed``."""
+        """A step ended: ``fetched``, ``built``, ``reused``, ``stopped`` or ``failed``."""
 
     def end(self) -> None:
         """The run is over."""
@@ -180,6 +180,9 @@ class Executor:
         self.progress.started(derivation)
         try:
             outputs, outcome = self._realise(derivation)
+        except Interrupted:
+            outcome = "stopped"
+            raise
         except OSError as error:
             raise _translate(error, self.store) from error
         finally:

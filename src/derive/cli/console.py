@@ -116,7 +116,7 @@ def print_error(error: DeriveError) -> None:
     if isinstance(error, BuildFailed) and error.log is not None:
         note(f"  log:  {error.log}")
     if len(problems) > 1:
-        note(f"error: {error.message}; nothing was done")
+        note(f"error: {error.message}")
 
 
 def _format(problem: Problem) -> str:

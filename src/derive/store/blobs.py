@@ -117,6 +117,8 @@ class BlobFolder:
     def read(self, digest: Digest, offset: int, size: int) -> Iterator[bytes]:
         """Yield a slice in pieces of at most ``CHUNK`` bytes; raises Missing, and Corrupt when it ends early."""
         end = offset + size
+        if not size:
+            self.path(digest)
         while offset < end:
             piece = self._pread(digest, min(CHUNK, end - offset), offset)
             if not piece:

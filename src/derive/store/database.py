@@ -6,6 +6,7 @@ Edge: SQLite. Rows are added only after the bytes that they speak of are durable
 
 from __future__ import annotations
 
+import errno
 import json
 import sqlite3
 import threading
@@ -89,9 +90,12 @@ class Database:
 
     def find_derivations(self, name_or_prefix: str) -> list[tuple[str, Digest, Digest, str]]:
         """Return (name, id, resolved id, document) of derivations by exact name or by id prefix of 12 or more hex."""
-        sql = "SELECT name, id, resolved, document FROM derivations WHERE name = ? OR (length(?) >= 12 AND id GLOB ?)"
+        sql = (
+            "SELECT name, id, resolved, document FROM derivations"
+            " WHERE name = :text OR (length(:text) >= 12 AND substr(id, 1, length(:text)) = :text)"
+        )
         with self._cursor() as cursor:
-            rows = cursor.execute(sql, (name_or_prefix, name_or_prefix, name_or_prefix + "*")).fetchall()
+            rows = cursor.execute(sql, {"text": name_or_prefix}).fetchall()
         return [(name, Digest(key), Digest(resolved), document) for name, key, resolved, document in rows]
 
     def add_realisation(self, entry: Realisation, derivation: Digest, name: str, document: bytes) -> Realisation:
@@ -190,9 +194,11 @@ class Database:
             cursor = self._connection.cursor()
             try:
                 yield cursor
-            except BaseException:
+            except BaseException as error:
                 if self._connection.in_transaction:
                     self._connection.rollback()
+                if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+                    raise OSError(errno.ENOSPC, str(error), str(self._path)) from error
                 raise
             finally:
                 cursor.close()

@@ -53,7 +53,7 @@ def load_listing(data: bytes, name: str) -> Listing:
                 path, executable, size, sha256, index, offset, stored, method = row
                 location = Location(blobs[index], offset, stored, method)
                 entries[unescape(path)] = File(bool(executable), size, Digest(sha256), location)
-    except (ValueError, KeyError, IndexError, TypeError) as error:
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise Corrupt(
             f"the listing of tree {name} cannot be read",
             detail=[str(error)],

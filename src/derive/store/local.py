@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,8 +43,10 @@ class LocalStore:
         if not layout.exists():
             for folder in _FOLDERS:
                 (self.root / folder).mkdir(parents=True, exist_ok=True)
-            write_whole(self.root / "index.json", _index([]), self.staging)
-            write_whole(layout, b'{"imageLayoutVersion":"1.0.0"}', self.staging)
+            with self.locked("index"):  # another process may have made the store meanwhile, and named an image
+                if not (self.root / "index.json").exists():
+                    write_whole(self.root / "index.json", _index([]), self.staging)
+                write_whole(layout, b'{"imageLayoutVersion":"1.0.0"}', self.staging)
         self.staging.sweep()
         return self
 
@@ -78,7 +81,9 @@ class LocalStore:
         """Say whether a tree's listing and the blobs under it are present."""
         if not self._listing_path(digest).exists():
             return False
-        return all(self._blobs.has(blob) for blob in self.database.tree_blobs(digest))
+        # Rows may be lost with a power cut, or with the database: then the listing itself is asked.
+        blobs = self.database.tree_blobs(digest) or blobs_of(self.listing(digest))
+        return all(self._blobs.has(blob) for blob in blobs)
 
     def listing(self, digest: Digest) -> Listing:
         """Return a tree's listing."""
@@ -96,9 +101,12 @@ class LocalStore:
                 raise Missing(f"blob {blob.short}, which a new tree needs, is not in the store")
         digest = nar_digest(listing, lambda _, file: self.read(file))
         if not self.has_tree(digest):
-            # The row first: a listing without its row would claim to need no blobs.
-            self.database.add_tree(digest, blobs)
-            write_whole(self._listing_path(digest), dump_listing(listing), self.staging)
+            with self.locked(f"listing-{digest.hex}"):
+                if not self.has_tree(digest):
+                    # Away first with a listing whose blobs are gone: the new rows would vouch for it.
+                    self._listing_path(digest).unlink(missing_ok=True)
+                    self.database.add_tree(digest, blobs)
+                    write_whole(self._listing_path(digest), dump_listing(listing), self.staging)
         return digest
 
     def read(self, file: File) -> Iterator[bytes]:
@@ -114,23 +122,14 @@ class LocalStore:
     def folder(self, digest: Digest) -> Path:
         """Return a tree as a read-only folder, written on first use. Processes that ask together write it once."""
         target = self.root / "trees" / digest.hex
-        if target.exists():
-            return target
-        from derive.trees.materialise import materialise
-
-        with self.locked(f"tree-{digest.hex}"):
-            if target.exists():
-                return target
-            staged = self.staging.new_path()
-            materialise(self, self.listing(digest), staged)
-            os.sync()  # thousands of small files: one sync for all of them costs less than one for each
-            is_folder = staged.is_dir()
-            if is_folder:  # moving a folder rewrites its "..": an ordinary user needs to be able to write it
-                staged.chmod(0o755)
-            staged.replace(target)
-            if is_folder:
-                target.chmod(0o555)
-            sync_folder(target.parent)
+        if not target.exists():
+            with self.locked(f"tree-{digest.hex}"):
+                if not target.exists():
+                    self._write_folder(digest, target)
+        # Here, and not where it is written: the process that wrote it may have been killed before this.
+        mode = target.lstat().st_mode
+        if stat.S_ISDIR(mode) and mode & 0o222:
+            target.chmod(0o555)
         return target
 
     @contextmanager
@@ -171,26 +170,36 @@ class LocalStore:
             )
             write_whole(self.root / "index.json", _index(manifests), self.staging)
 
+    def _write_folder(self, digest: Digest, target: Path) -> None:
+        from derive.trees.materialise import materialise
+
+        staged = self.staging.new_path()
+        materialise(self, self.listing(digest), staged)
+        os.sync()  # thousands of small files: one sync for all of them costs less than one for each
+        staged.replace(target)
+        sync_folder(target.parent)
+
     def _listing_path(self, digest: Digest) -> Path:
         return self.root / "listings" / f"{digest.hex}.json"
 
     def _inflate(self, file: File, at: Location) -> Iterator[bytes]:
         inflater = zlib.decompressobj(wbits=-15)
         seen = 0
-        for chunk in self._blobs.read(at.blob, at.offset, at.size):
-            pending = chunk
-            while pending:
-                piece = inflater.decompress(pending, CHUNK)
-                pending = inflater.unconsumed_tail
-                if piece:
+        try:
+            for chunk in self._blobs.read(at.blob, at.offset, at.size):
+                pending = chunk
+                while pending and seen <= file.size:
+                    piece = inflater.decompress(pending, CHUNK)
+                    pending = inflater.unconsumed_tail
                     seen += len(piece)
-                    yield piece
-                elif inflater.eof:
-                    break
-        while piece := inflater.decompress(b"", CHUNK):
-            seen += len(piece)
-            yield piece
-        if seen != file.size or not inflater.eof:
+                    if piece:
+                        yield piece
+            while seen <= file.size and (piece := inflater.decompress(b"", CHUNK)):
+                seen += len(piece)
+                yield piece
+        except zlib.error as error:
+            raise Corrupt(f"a compressed file in blob {at.blob.short} cannot be read: {error}") from error
+        if seen != file.size or not inflater.eof or inflater.unused_data:
             raise Corrupt("a compressed file has another size", detail=expected_got(file.size, seen))
 
 

@@ -42,6 +42,8 @@ class MemoryStore:
         """Yield a slice of a blob."""
         data = self._blob(digest)
         end = len(data) if size is None else offset + size
+        if end > len(data):
+            raise Corrupt(f"blob {digest.short} ends early", detail=expected_got(f"{end} bytes", f"{len(data)} bytes"))
         for start in range(offset, end, CHUNK):
             yield data[start : min(start + CHUNK, end)]
 
@@ -73,7 +75,13 @@ class MemoryStore:
             raise Missing("the file has no location")
         data = b"".join(self.read_blob(file.at.blob, file.at.offset, file.at.size))
         if file.at.method == "deflate":
-            data = zlib.decompress(data, wbits=-15)
+            inflater = zlib.decompressobj(wbits=-15)
+            try:
+                data = inflater.decompress(data)
+            except zlib.error as error:
+                raise Corrupt(f"a compressed file in blob {file.at.blob.short} cannot be read: {error}") from error
+            if not inflater.eof or inflater.unused_data:
+                raise Corrupt(f"a compressed file in blob {file.at.blob.short} does not end where it should")
         if len(data) != file.size:
             raise Corrupt("a file's contents have another size", detail=expected_got(file.size, len(data)))
         for start in range(0, len(data), CHUNK):

@@ -14,7 +14,7 @@ SERIES = "# licence: MIT\n0001-a.patch\n0002-b.patch\n"
 
 
 def load_series(folder: Path, where: str) -> LoadedSeries:
-    return series_of({path.name: path.read_bytes() for path in folder.iterdir()}, where)
+    return series_of({path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}, where)
 
 
 @pytest.fixture
@@ -74,5 +74,6 @@ def test_absent_unlisted_and_faulty_patches_and_series_lines_are_reported_togeth
 def test_a_folder_without_a_series_says_so_and_still_checks_the_patches(folder: Path) -> None:
     (folder / "series").unlink()
     (folder / "0001-a.patch").write_text("")
+    (folder / "patches").mkdir()
     assert [where for where, _ in problems(folder)] == ["patches/up/0001-a.patch: line 1", "patches/up/series"]
-    assert problems(folder / "absent") == [("patches/up/series", "no such file")]
+    assert problems(folder / "patches") == [("patches/up/series", "no such file")]

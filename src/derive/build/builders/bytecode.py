@@ -15,11 +15,12 @@ from derive.build.builders.script import run_in_sandbox
 from derive.build.context import Context
 from derive.canonical import Json, escape, unescape
 from derive.derivations.model import Output, ResolvedDerivation, TreeOutput
-from derive.sandbox.outputs import take_output
 from derive.sandbox.request import Program
 from derive.sandbox.scratch import ScratchFolders, scratch_folders
 from derive.trees.listing import EMPTY, Listing
 from derive.trees.materialise import materialise
+from derive.trees.pack import add_members
+from derive.trees.scan import scan_folder
 from derive.wheels import bytecode
 
 _INTERPRETER = "/usr/bin/python"
@@ -39,9 +40,12 @@ def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]
         output = _compile(request, context, folders, sources)
         for skipped in bytecode.read_report(sources, output):
             context.log(f"not compiled: {escape(skipped.path)}: {skipped.reason}")
-        found = take_output(store, folders.out, name=context.name, store_path=os.fsencode(store.root), note=context.log)
+        # Not searched for the sandbox's paths as scripts' outputs are: constants are the sources' own, and what the
+        # compiler adds, the name of the source, is given to it.
+        with scan_folder(folders.out, own=True) as found:
+            compiled = add_members(store, found.members())
     context.log(f"{len(sources)} sources")
-    return {"out": TreeOutput(store.add_listing(found))}
+    return {"out": TreeOutput(store.add_listing(compiled))}
 
 
 def _compile(

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# Standard output carries answers alone; everything else goes to standard error.
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help setup image check test lint bench lock clean
+
+# Of the person's command line, never of an environment that happens to hold these names.
+ifneq ($(origin IMAGE),command line)
+override IMAGE :=
+endif
+ifneq ($(origin ARGS),command line)
+override ARGS :=
+endif
+export IMAGE
+image = $${IMAGE:+"$$IMAGE"}
+
+# The programs in .venv see its packages and no others.
+unexport PYTHONPATH PYTHONHOME PYTHONUSERBASE PYTHONSTARTUP VIRTUAL_ENV
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 14
+
+setup: ## make .venv and install what deriving needs
+	@tools/bootstrap
+
+image: setup ## derive an image and print its digest: [IMAGE=name] [ARGS='--platform linux/arm64']
+	@.venv/bin/derive image $(image) $(ARGS)
+
+check: setup ## derive an image for both platforms, each step built twice and compared: [IMAGE=name]
+	@for platform in linux/amd64 linux/arm64; do \
+	  .venv/bin/derive image $(image) --platform $$platform --check $(ARGS) || exit; \
+	done
+
+test: ## everything: set-up, format, lint, types, tests: [ARGS='tests/unit -k tar']
+	@tools/test all $(ARGS)
+
+lint: ## format, lint and types only
+	@tools/test lint
+
+bench: setup ## measure the engine
+	@.venv/bin/python bench/engine/run.py $(ARGS)
+
+lock: setup ## resolve what the wishes in lock/ want: [ARGS='--outdated']
+	@.venv/bin/derive lock $(ARGS)
+
+clean: ## remove .venv and caches; the store stays
+	@rm -rf .venv .cache/bootstrap.lock .cache/docker .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find bench derivations src tests -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where this machine is told that artifacts are served; no host name stands here.
+
+The first of these that names any decides: the variables ``DERIVE_MIRROR_DEBIAN`` and ``DERIVE_MIRROR_PYTHON``, the
+user's ``config.toml``, then apt's and pip's own settings.
+
+Edge: the environment, the user's settings, apt and pip as subprocesses.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from derive.errors import HostRefuses, InputErrors
+from derive.lock.settings import (
+    TARGET_FORMAT,
+    debian_archives,
+    is_http,
+    parse_apt_options,
+    parse_config,
+    parse_mirror_list,
+    parse_pip_config,
+    parse_pip_default,
+    parse_targets,
+    parse_urls,
+    split_security,
+)
+from derive.net.places import Mirror
+
+DEBIAN_VARIABLE = "DERIVE_MIRROR_DEBIAN"
+PYTHON_VARIABLE = "DERIVE_MIRROR_PYTHON"
+
+_Found = tuple[Mirror, ...]
+
+
+class SystemMirrors:
+    """The mirrors of this machine, each kind found on first use. Safe for several threads."""
+
+    def __init__(self, *, environ: Mapping[str, str] | None = None, config: Path | None = None) -> None:
+        self._environ = dict(os.environ if environ is None else environ)
+        self._config_file = config or user_config(self._environ)
+        self._guard = threading.RLock()
+        self._known: dict[str, _Found] = {}
+
+    def debian(self) -> tuple[Mirror, ...]:
+        """Return Debian archives; raises HostRefuses when nothing names one."""
+        found = self._archives()[0]
+        if not found:
+            raise HostRefuses(
+                "this machine's apt names no Debian archive",
+                hint=f"export {DEBIAN_VARIABLE}=<url of a Debian archive>",
+            )
+        return found
+
+    def security(self) -> tuple[Mirror, ...]:
+        """Return Debian security archives; raises HostRefuses when nothing names one."""
+        found = self._archives()[1]
+        if not found:
+            raise HostRefuses(
+                "no Debian security archive is configured",
+                detail=["it is told from the others by its path, which ends in -security"],
+                hint=f'export {DEBIAN_VARIABLE}="<url of a Debian archive> <url of its debian-security>"',
+            )
+        return found
+
+    def python(self) -> tuple[Mirror, ...]:
+        """Return Python package indices; raises HostRefuses when nothing names one."""
+        with self._guard:
+            found = self._once("python", self._find_python)
+        if not found:
+            raise HostRefuses(
+                "pip's settings name no package index that HTTP reaches",
+                hint=f"export {PYTHON_VARIABLE}=<url of a package index, as for pip's index-url>",
+            )
+        return found
+
+    def _once(self, key: str, find: Callable[[], _Found]) -> _Found:
+        if key not in self._known:
+            self._known[key] = find()
+        return self._known[key]
+
+    def _configured(self) -> Mapping[str, _Found]:
+        try:
+            data = self._config_file.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        except OSError as error:
+            raise InputErrors.one(f"cannot be read: {error.strerror}", where=str(self._config_file)) from error
+        return parse_config(data, str(self._config_file))
+
+    def _archives(self) -> tuple[_Found, _Found]:
+        with self._guard:
+            if "debian" not in self._known:
+                self._known["debian"], self._known["security"] = self._find_debian()
+            return self._known["debian"], self._known["security"]
+
+    def _find_debian(self) -> tuple[_Found, _Found]:
+        named = split_security(parse_urls(self._environ.get(DEBIAN_VARIABLE, ""), DEBIAN_VARIABLE))
+        configured = self._configured()
+        archives, security = split_security(configured.get("debian", ()))
+        security = (*configured.get("debian-security", ()), *security)
+        of_apt: tuple[_Found, _Found] = ((), ())
+        if not (named[0] or archives) or not (named[1] or security):
+            of_apt = self._of_apt()
+        return named[0] or archives or of_apt[0], named[1] or security or of_apt[1]
+
+    def _of_apt(self) -> tuple[_Found, _Found]:
+        ask = ["apt-get", "indextargets", "--format", TARGET_FORMAT]
+        # What apt has read of releases says whose they are; where it has read nothing, it prints nothing.
+        found = debian_archives(parse_targets(_output(ask, self._environ)))
+        if not found[0]:
+            found = debian_archives(parse_targets(_output([*ask, "--no-release-info"], self._environ)))
+        if not found[0] and not found[1]:
+            return (), ()
+        options = parse_apt_options(_output(["apt-config", "dump"], self._environ))
+        return _apt_mirrors(found[0], options), _apt_mirrors(found[1], options)
+
+    def _find_python(self) -> _Found:
+        named = parse_urls(self._environ.get(PYTHON_VARIABLE, ""), PYTHON_VARIABLE)
+        if named:
+            return named
+        configured = self._configured().get("python", ())
+        if configured:
+            return configured
+        for pip in ([sys.executable, "-m", "pip"], ["python3", "-m", "pip"], ["pip"]):
+            listed = _output([*pip, "config", "list"], self._environ, fails="no pip")
+            if listed != "no pip":
+                return self._of_pip(pip, listed)
+        return ()
+
+    def _of_pip(self, pip: Sequence[str], listed: str) -> _Found:
+        settings = parse_pip_config(listed)
+        if settings.no_index:
+            return ()
+        index = settings.index
+        if index is None:
+            index = parse_pip_default(_output([*pip, "download", "--help"], {**self._environ, "COLUMNS": "1000"}))
+        main = [Mirror(url=index)] if index and is_http(index) else []
+        # Folders of this machine serve nobody else: what they hold must not enter a lock.
+        return (*main, *(Mirror(url=url, extra=True) for url in settings.extra if is_http(url)))
+
+
+def user_config(environ: Mapping[str, str]) -> Path:
+    """Return where the user's ``config.toml`` lies, whether it is there or not."""
+    base = environ.get("XDG_CONFIG_HOME") or ""
+    folder = Path(base) if Path(base).is_absolute() else Path(environ.get("HOME") or "/") / ".config"
+    return folder / "derive" / "config.toml"
+
+
+def _output(command: Sequence[str], environ: Mapping[str, str], fails: str = "") -> str:
+    """Run a package tool and return what it printed; where it is absent or fails, return ``fails``."""
+    if shutil.which(command[0], path=environ.get("PATH")) is None:
+        return fails
+    done = subprocess.run(
+        command,
+        env={**environ, "LC_ALL": "C"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=False,
+        timeout=60,
+    )
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else fails
+
+
+def _apt_mirrors(urls: Sequence[str], options: Mapping[str, str]) -> _Found:
+    found: list[Mirror] = []
+    for url in urls:
+        for each in _expand(url):
+            scheme = urlsplit(each).scheme
+            proxy = options.get(f"Acquire::{scheme}::Proxy::{urlsplit(each).hostname}")
+            proxy = proxy or options.get(f"Acquire::{scheme}::Proxy")
+            if is_http(each):
+                found.append(Mirror(url=each, proxy=None if proxy == "DIRECT" else proxy))
+    return tuple(dict.fromkeys(found))
+
+
+def _expand(url: str) -> tuple[str, ...]:
+    if not url.startswith("mirror+file:"):
+        return (url,)
+    try:
+        return parse_mirror_list(Path(urlsplit(url).path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return ()

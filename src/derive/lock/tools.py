@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every resolver is handed.
+
+Core: no IO of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from derive.net.fetch import Fetcher
+from derive.net.places import MirrorSource
+from derive.net.progress import Progress, Quiet
+from derive.store.protocol import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """The store that artifacts are fetched into while locking, what fetches them, and who is told."""
+
+    store: Store
+    fetcher: Fetcher
+    mirrors: MirrorSource
+    progress: Progress = field(default_factory=Quiet)

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One HTTP client for a run: bounded attempts, bounded waits, and hosts that do not answer are asked no more.
+
+Edge: the network, by way of requests (proxies, netrc and certificate bundles as it finds them), and the clock.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from derive import __version__
+from derive.errors import Interrupted
+from derive.net.failures import Broken, Failure, Gone, Refused, delays
+from derive.net.places import hide_credentials, origin
+from derive.net.progress import Progress
+
+if TYPE_CHECKING:
+    import requests
+
+T = TypeVar("T")
+
+_PIECE = 256 * 1024
+_LONGEST_ASKED_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Bounds of patience. Times in seconds; ``attempts`` without progress; ``slowest`` in bytes per second."""
+
+    connect_s: float = 15.0
+    read_s: float = 60.0
+    attempts: int = 4
+    first_delay_s: float = 0.5
+    longest_delay_s: float = 8.0
+    slowest: int = 512
+    slow_window_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A whole small answer; ``url`` is where it came from after redirects."""
+
+    url: str
+    content_type: str
+    body: bytes
+
+
+class Client:
+    """Sessions by thread, and the hosts found dead in this run."""
+
+    def __init__(self, *, settings: Settings, progress: Progress) -> None:
+        self.settings = settings
+        self._progress = progress
+        self._local = threading.local()
+        self._guard = threading.Lock()
+        self._sessions: list[requests.Session] = []
+        self._dead: dict[str, str] = {}
+        self._stop = threading.Event()
+
+    def close(self) -> None:
+        """Close every connection."""
+        with self._guard:
+            for session in self._sessions:
+                session.close()
+            self._sessions.clear()
+            self._local = threading.local()
+
+    def stop(self) -> None:
+        """Make every transfer of this client end at its next piece."""
+        self._stop.set()
+
+    def check_stopped(self) -> None:
+        """Raise Interrupted once :meth:`stop` was called."""
+        if self._stop.is_set():
+            raise Interrupted("the fetch was stopped")
+
+    def get(self, url: str, *, accept: str = "*/*", proxy: str | None = None, span: str | None = None) -> Answer:
+        """Return a small answer whole, with retries. ``span`` is the value of a Range header.
+
+        Raises:
+            Failure: when it cannot be had.
+        """
+        headers = {"Accept": accept, "Accept-Encoding": "identity" if span else "gzip, identity;q=0.5"}
+        if span:
+            headers["Range"] = span
+
+        def once() -> Answer:
+            with self._request(url, headers, proxy) as response:
+                if span and response.status_code != 206:
+                    raise Refused("the host serves no ranges")
+                body = b"".join(self._pieces(response, decode=span is None))
+                return Answer(url=response.url, content_type=response.headers.get("content-type", ""), body=body)
+
+        return self.retry(url, once)
+
+    def retry(self, url: str, attempt: Callable[[], T], seen: Callable[[], int] = lambda: 0) -> T:
+        """Call until it works, pausing longer each time; bytes ``seen`` to grow count as progress.
+
+        Raises:
+            Failure: the last one, when attempts without progress are used up.
+        """
+        left = self.settings.attempts
+        pauses = delays(self.settings.first_delay_s, self.settings.longest_delay_s)
+        while True:
+            self.check_dead(url)
+            before = seen()
+            try:
+                return attempt()
+            except Broken as failure:
+                left = self.settings.attempts - 1 if seen() - before >= _PIECE else left - 1
+                if left <= 0:
+                    if failure.silent:
+                        self._mark_dead(url, failure.reason)
+                    raise
+                pause = next(pauses)
+                if failure.after is not None:
+                    pause = min(max(pause, failure.after), _LONGEST_ASKED_S)
+                self._stop.wait(pause)
+                self.check_stopped()
+
+    def check_dead(self, url: str) -> None:
+        """Refuse a host that did not answer before, without asking it again; raises Refused."""
+        reason = self._dead.get(origin(url))
+        if reason is not None:
+            raise Refused(f"{reason} (skipped in this run)")
+
+    @contextmanager
+    def stream(
+        self, url: str, *, offset: int, proxy: str | None
+    ) -> Iterator[tuple[requests.Response, Iterator[bytes]]]:
+        """Open a file from an offset on, and yield the response with its undecoded pieces.
+
+        Raises:
+            Failure: on opening, and while pieces are read.
+        """
+        headers = {"Accept-Encoding": "identity"}
+        if offset:
+            headers["Range"] = f"bytes={offset}-"
+        with self._request(url, headers, proxy) as response:
+            yield response, self._pieces(response, decode=False)
+
+    def _mark_dead(self, url: str, reason: str) -> None:
+        host = origin(url)
+        with self._guard:
+            known = host in self._dead
+            self._dead.setdefault(host, reason)
+        if not known:
+            self._progress.note(f"{host} does not answer ({reason}): skipped from now on")
+
+    def _session(self) -> requests.Session:
+        session: requests.Session | None = getattr(self._local, "session", None)
+        if session is None:
+            import requests
+
+            session = requests.Session()
+            session.headers["User-Agent"] = f"spark-derive/{__version__}"
+            self._local.session = session
+            with self._guard:
+                self._sessions.append(session)
+        return session
+
+    @contextmanager
+    def _request(self, url: str, headers: dict[str, str], proxy: str | None) -> Iterator[requests.Response]:
+        import requests
+
+        self.check_stopped()
+        proxies = {"http": proxy, "https": proxy} if proxy else None
+        timeout = (self.settings.connect_s, self.settings.read_s)
+        try:
+            response = self._session().get(url, headers=headers, proxies=proxies, timeout=timeout, stream=True)
+        except requests.RequestException as error:
+            raise _failure(error, self.settings) from error
+        try:
+            _check_status(response)
+            yield response
+        finally:
+            response.close()
+
+    def _pieces(self, response: requests.Response, *, decode: bool) -> Iterator[bytes]:
+        import urllib3
+
+        window_start, window_bytes = time.monotonic(), 0
+        while True:
+            self.check_stopped()
+            try:
+                # read1 hands over what has come: a host that drips bytes is seen to drip.
+                piece: bytes = response.raw.read1(_PIECE, decode_content=decode)
+            except (urllib3.exceptions.HTTPError, OSError) as error:
+                raise _failure(error, self.settings) from error
+            if not piece:
+                return
+            yield piece
+            window_bytes += len(piece)
+            elapsed = time.monotonic() - window_start
+            if elapsed >= self.settings.slow_window_s:
+                if window_bytes < self.settings.slowest * elapsed:
+                    raise Broken(f"only {window_bytes} bytes in {elapsed:.0f} s", silent=True)
+                window_start, window_bytes = time.monotonic(), 0
+
+
+def _check_status(response: requests.Response) -> None:
+    status = response.status_code
+    if status in (200, 206):
+        return
+    reason = f"{status} {response.reason or ''}".strip()
+    if status in (404, 410):
+        raise Gone(reason)
+    if status == 429 or status >= 500:
+        after = response.headers.get("retry-after", "")
+        raise Broken(reason, after=float(after) if after.isdigit() else None)
+    raise Refused(reason)
+
+
+def _failure(error: BaseException, settings: Settings) -> Failure:
+    """Say briefly what went wrong below HTTP, and whether trying again makes sense."""
+    import requests
+    import urllib3
+
+    errors = requests.exceptions
+    if isinstance(error, errors.SSLError):
+        failure: Failure = Refused(f"no trusted TLS connection: {_innermost(error)}")
+    elif isinstance(error, errors.ConnectTimeout):
+        failure = Broken(f"no connection in {settings.connect_s:g} s", silent=True)
+    elif isinstance(error, errors.Timeout | urllib3.exceptions.TimeoutError | TimeoutError):
+        failure = Broken(f"no answer in {settings.read_s:g} s", silent=True)
+    elif isinstance(error, errors.ConnectionError):
+        failure = Broken(_innermost(error), silent=True)
+    elif isinstance(error, ValueError):  # requests' word for an URL that it cannot use
+        failure = Refused(f"not usable: {hide_credentials(str(error))}")
+    else:
+        failure = Broken(f"the connection broke off: {_innermost(error)}")
+    return failure
+
+
+def _innermost(error: BaseException) -> str:
+    """Return the most telling words in a chain of wrapped errors."""
+    seen: set[int] = set()
+    queue: list[BaseException] = [error]
+    words = type(error).__name__
+    while queue:
+        current = queue.pop(0)
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        if isinstance(current, socket.gaierror):
+            return "the host name is not known"
+        if isinstance(current, OSError) and current.strerror:
+            words = current.strerror.lower()
+        reasons = (current.__cause__, current.__context__, getattr(current, "reason", None), *current.args)
+        queue.extend(item for item in reasons if isinstance(item, BaseException))
+    return words

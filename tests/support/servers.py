@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A web server on the loopback address that misbehaves as told, request by request.
+
+Edge: loopback sockets and threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """One answer. ``cut``: close the connection after so many bytes of body. ``hang``: never answer.
+
+    ``drip``: seconds between single bytes. ``ranges``: whether Range is heeded. ``length``: whether a length is stated.
+    """
+
+    body: bytes = b""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cut: int | None = None
+    hang: bool = False
+    drip: float | None = None
+    ranges: bool = True
+    length: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked: the path and the headers, names in lower case."""
+
+    path: str
+    headers: Mapping[str, str]
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing: clients that hang up are what these tests are about."""
+
+
+class FaultServer:
+    """Serves replies by path. Each path's replies are used up in order, and the last one stays; others are 404."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self._replies: dict[str, list[Reply]] = {}
+        self._guard = threading.Lock()
+        self._stopping = threading.Event()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                outer._answer(self)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
+                del format, args
+
+        self._server = _Server(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopping.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @property
+    def url(self) -> str:
+        """The server's root, without a closing slash."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def serve(self, path: str, *replies: Reply) -> str:
+        """Set the replies for a path, and return its URL."""
+        self._replies[path] = list(replies)
+        return self.url + path
+
+    def paths(self) -> list[str]:
+        """Return the paths asked for, in order."""
+        return [request.path for request in self.requests]
+
+    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
+        headers = {key.lower(): value for key, value in handler.headers.items()}
+        with self._guard:
+            self.requests.append(Request(handler.path, headers))
+            queue = self._replies.get(handler.path, [Reply(status=404)])
+            reply = queue.pop(0) if len(queue) > 1 else queue[0]
+        try:
+            self._send(handler, reply, headers.get("range", ""))
+        except (BrokenPipeError, ConnectionResetError):
+            handler.close_connection = True
+
+    def _send(self, handler: BaseHTTPRequestHandler, reply: Reply, span: str) -> None:
+        if reply.hang:
+            self._stopping.wait(30)
+            handler.close_connection = True
+            return
+        body, status, extra = reply.body, reply.status, dict(reply.headers)
+        if reply.ranges and span and status == 200:
+            first, _, last = span.removeprefix("bytes=").partition("-")
+            start, end = int(first), int(last) + 1 if last else len(body)
+            extra["Content-Range"] = f"bytes {start}-{min(end, len(body)) - 1}/{len(body)}"
+            body, status = body[start:end], 206
+        handler.send_response(status)
+        if reply.length:
+            extra.setdefault("Content-Length", str(len(body)))
+        else:
+            extra["Connection"] = "close"
+        for key, value in extra.items():
+            handler.send_header(key, value)
+        handler.end_headers()
+        sent = body if reply.cut is None else body[: reply.cut]
+        if reply.drip is None:
+            handler.wfile.write(sent)
+        else:
+            for byte in sent:
+                handler.wfile.write(bytes([byte]))
+                if self._stopping.wait(reply.drip):
+                    break
+        handler.wfile.flush()
+        handler.close_connection = reply.cut is not None or not reply.length

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where this machine is told that artifacts are served: variables, then the configuration, then apt and pip."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from derive.errors import HostRefuses, InputErrors
+from derive.lock.mirrors import SystemMirrors, user_config
+from derive.net.places import Mirror
+
+UBUNTU = "http://u/ubuntu/|noble|main|Ubuntu|Ubuntu"
+DEBIAN = "http://a/debian/|trixie|main|Debian|Debian"
+SECURITY = "http://a/debian-security/|trixie-security|main|Debian|Debian-Security"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A home, and a path on which apt prints what lies in files beside it."""
+    (tmp_path / "bin").mkdir()
+    tool(tmp_path, "apt-get", 'case "$*" in *no-release-info*) cat "$HOME/bare" ;; *) cat "$HOME/targets" ;; esac')
+    tool(tmp_path, "apt-config", 'cat "$HOME/options"')
+    for name in ("bare", "targets", "options"):
+        (tmp_path / name).write_text("")
+    return tmp_path
+
+
+def tool(machine: Path, name: str, script: str) -> None:
+    path = machine / "bin" / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def mirrors(machine: Path, **variables: str) -> SystemMirrors:
+    environ: Mapping[str, str] = {"HOME": str(machine), "PATH": f"{machine}/bin:/usr/bin:/bin", **variables}
+    return SystemMirrors(environ=environ)
+
+
+def configure(machine: Path, text: str) -> None:
+    file = machine / ".config" / "derive" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+
+
+def test_the_variable_wins_over_everything(machine: Path) -> None:
+    configure(machine, '[mirrors]\ndebian = "http://c/debian"\n')
+    (machine / "targets").write_text(DEBIAN)
+    found = mirrors(machine, DERIVE_MIRROR_DEBIAN="http://v/debian http://w/debian/ http://v/debian-security")
+    assert found.debian() == (Mirror(url="http://v/debian"), Mirror(url="http://w/debian"))
+    assert found.security() == (Mirror(url="http://v/debian-security"),)
+
+
+def test_the_configuration_wins_over_apt_and_apt_fills_what_it_leaves(machine: Path) -> None:
+    configure(machine, '[mirrors]\ndebian = ["http://c/debian"]\n')
+    (machine / "targets").write_text(f"{DEBIAN}\n{SECURITY}\n")
+    found = mirrors(machine)
+    assert found.debian() == (Mirror(url="http://c/debian"),)
+    assert found.security() == (Mirror(url="http://a/debian-security"),)
+
+
+def test_apt_names_the_archives_of_a_debian_machine_and_their_proxy(machine: Path) -> None:
+    (machine / "targets").write_text(f"{UBUNTU}\n{DEBIAN}\n{SECURITY}\n")
+    (machine / "options").write_text('Acquire::http::Proxy "http://p:3142";\n')
+    found = mirrors(machine)
+    assert found.debian() == (Mirror(url="http://a/debian", proxy="http://p:3142"),)
+    assert found.security() == (Mirror(url="http://a/debian-security", proxy="http://p:3142"),)
+
+
+def test_a_machine_whose_lists_were_removed_still_names_its_archive(machine: Path) -> None:
+    (machine / "bare").write_text("http://a/debian/|trixie|main|$(ORIGIN)|$(LABEL)\n")
+    assert mirrors(machine).debian() == (Mirror(url="http://a/debian"),)
+
+
+def test_a_list_of_mirrors_is_followed(machine: Path) -> None:
+    (machine / "list").write_text("http://m1/debian/\nhttp://m2/debian\n")
+    (machine / "targets").write_text(f"mirror+file:{machine}/list|trixie|main|Debian|Debian")
+    assert mirrors(machine).debian() == (Mirror(url="http://m1/debian"), Mirror(url="http://m2/debian"))
+
+
+def test_a_machine_without_a_debian_archive_is_told_the_line_to_write(machine: Path) -> None:
+    (machine / "targets").write_text(UBUNTU)
+    with pytest.raises(HostRefuses) as caught:
+        mirrors(machine).debian()
+    assert caught.value.message == "this machine's apt names no Debian archive"
+    assert caught.value.hint == "export DERIVE_MIRROR_DEBIAN=<url of a Debian archive>"
+
+
+def test_a_machine_without_apt_is_told_the_same(tmp_path: Path) -> None:
+    with pytest.raises(HostRefuses):
+        SystemMirrors(environ={"HOME": str(tmp_path), "PATH": str(tmp_path)}).debian()
+
+
+def test_a_missing_security_archive_is_its_own_error(machine: Path) -> None:
+    (machine / "targets").write_text(DEBIAN)
+    with pytest.raises(HostRefuses, match="security archive"):
+        mirrors(machine).security()
+
+
+def test_the_index_of_the_variable_and_of_the_configuration(machine: Path) -> None:
+    configure(machine, '[mirrors]\npython = "http://c/simple"\n')
+    assert mirrors(machine).python() == (Mirror(url="http://c/simple"),)
+    assert mirrors(machine, DERIVE_MIRROR_PYTHON="http://v/simple/").python() == (Mirror(url="http://v/simple"),)
+
+
+def test_pip_names_its_index_and_folders_of_this_machine_do_not_count(machine: Path) -> None:
+    found = mirrors(machine, PIP_INDEX_URL="http://i/simple/", PIP_EXTRA_INDEX_URL="http://e/simple file:///opt/simple")
+    assert found.python() == (Mirror(url="http://i/simple"), Mirror(url="http://e/simple", extra=True))
+
+
+def test_pip_without_an_index_set_has_a_default_of_its_own(machine: Path) -> None:
+    found = mirrors(machine, PIP_CONFIG_FILE=os.devnull)
+    assert [(mirror.url.startswith("https://"), mirror.extra) for mirror in found.python()] == [(True, False)]
+
+
+def test_pip_set_to_use_no_index_is_told(machine: Path) -> None:
+    with pytest.raises(HostRefuses, match="no package index"):
+        mirrors(machine, PIP_NO_INDEX="1").python()
+
+
+def test_mistakes_in_variables_and_configuration_are_input_errors(machine: Path) -> None:
+    with pytest.raises(InputErrors):
+        mirrors(machine, DERIVE_MIRROR_DEBIAN="/srv/mirror").debian()
+    configure(machine, "[mirrors]\npythom = 1\n")
+    with pytest.raises(InputErrors):
+        mirrors(machine).debian()
+
+
+def test_the_configuration_lies_where_xdg_says() -> None:
+    assert user_config({"HOME": "/h"}) == Path("/h/.config/derive/config.toml")
+    assert user_config({"HOME": "/h", "XDG_CONFIG_HOME": "/x"}) == Path("/x/derive/config.toml")
+    assert user_config({"HOME": "/h", "XDG_CONFIG_HOME": "relative"}) == Path("/h/.config/derive/config.toml")
