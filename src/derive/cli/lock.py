@@ -26,6 +26,9 @@ EXAMPLES = """\
 """
 
 
+_WIDEST = 48  # a Debian package may have twenty licences; --json has them all
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("sets", nargs="*", metavar="SET", help="a set's name (default: every set)")
@@ -94,8 +97,12 @@ def _lock(args: argparse.Namespace, root: Path, files: list[SetFiles], store: Lo
         answer_record("lock", "lock", {"moves": [{"set": name, **move.to_json()} for name, move in moves]})
     elif moves:
         names = [name for name, _ in moves]
-        rows = move_rows([move for _, move in moves])
+        rows = [tuple(map(_shortened, row)) for row in move_rows([move for _, move in moves])]
         answer(table([("set", *MOVE_HEADER), *((name, *row) for name, row in zip(names, rows, strict=True))]))
     else:
         answer("nothing moved")
     return 0
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
