@@ -6,6 +6,7 @@ Edge: environment, standard streams, signals. Standard output carries the answer
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -14,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from derive.errors import BuildFailed, DeriveError, Interrupted, Problem
+from derive.errors import BuildFailed, DeriveError, HostRefuses, Interrupted, Problem
 
 if TYPE_CHECKING:
     import argparse
@@ -51,8 +52,11 @@ def wants_json(args: argparse.Namespace) -> bool:
 
 
 def answer(text: str) -> None:
-    """Print the answer on standard output."""
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    """Print the answer on standard output: UTF-8 whatever the locale, and names that are none as the bytes they are."""
+    if sys.stdout is None:
+        raise HostRefuses("standard output is closed, and there is an answer")
+    sys.stdout.flush()
+    sys.stdout.buffer.write((text if text.endswith("\n") else text + "\n").encode("utf-8", "surrogateescape"))
 
 
 def answer_record(kind: str, subject: str, body: Mapping[str, Json]) -> None:
@@ -63,8 +67,10 @@ def answer_record(kind: str, subject: str, body: Mapping[str, Json]) -> None:
 
 
 def note(text: str) -> None:
-    """Say something that is not the answer, on standard error."""
-    sys.stderr.write(text + "\n")
+    """Say something that is not the answer, on standard error; nobody listening there is no failure."""
+    with contextlib.suppress(OSError, AttributeError):
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
 
 
 def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:
@@ -90,22 +96,64 @@ def size_text(count: int) -> str:
 
 
 def guarded(run: Callable[[], int]) -> int:
-    """Run a command, turning errors, Ctrl-C and a closed pipe into exit codes."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    """Run a command, turning errors, Ctrl-C and a closed pipe into words and exit codes; no traceback reaches a person.
+
+    With the variable DERIVE_TRACEBACK set, a fault of derive itself is raised as it is.
+    """
     try:
+        signal.signal(signal.SIGTERM, _interrupt)
         code = run()
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except DeriveError as error:
-        print_error(error)
-        return error.exit_code
+        return _failed(error)
     except KeyboardInterrupt:
-        print_error(Interrupted("interrupted", hint="run the same command again: everything finished is kept"))
-        return Interrupted.exit_code
+        return _failed(Interrupted("interrupted", hint="run the same command again: everything finished is kept"))
     except BrokenPipeError:
-        # Whoever read the answer has left; nothing more can be said on that stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read the answer has left.
+        _drop_answer()
         return 0
+    except Exception as error:
+        if os.environ.get("DERIVE_TRACEBACK"):
+            raise
+        _drop_answer()
+        return _failed(_unforeseen(error))
     return code
+
+
+def _failed(error: DeriveError) -> int:
+    print_error(error)
+    return error.exit_code
+
+
+def _drop_answer() -> None:
+    """Say nothing more on standard output, where the interpreter would try again at its end, and complain."""
+    with contextlib.suppress(OSError, AttributeError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _unforeseen(error: Exception) -> DeriveError:
+    """Return what no library function put into words: the host's refusals, and faults of derive itself."""
+    if isinstance(error, OSError) and error.strerror:
+        place = os.fsencode(error.filename).decode("utf-8", "backslashreplace") if error.filename else None
+        return HostRefuses(error.strerror.lower(), where=place)
+    if isinstance(error, MemoryError):
+        return HostRefuses("out of memory", hint="try fewer --jobs")
+    sqlite = sys.modules.get("sqlite3")  # not imported for this: start-up time
+    if sqlite is not None and isinstance(error, sqlite.Error):
+        return HostRefuses(
+            f"the store's database cannot be used: {error}",
+            hint="where it is damaged, move derive.sqlite* out of the store: all that it knows is found or built again",
+        )
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    place = f"{frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}" if frame is not None else "nowhere"
+    return DeriveError(
+        "a fault of derive itself",
+        detail=[f"{type(error).__name__}: {error}", f"at {place}"],
+        hint="please report it, with what this prints: DERIVE_TRACEBACK=1 and the same command",
+    )
 
 
 def print_error(error: DeriveError) -> None:

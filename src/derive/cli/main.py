@@ -58,13 +58,16 @@ def main(argv: Sequence[str]) -> int:
         return 0
     from derive.cli.console import guarded
 
+    return guarded(lambda: _run(argv))
+
+
+def _run(argv: Sequence[str]) -> int:
     parser = make_parser(argv)
     args = parser.parse_args(argv)
     if args.command is None:
-        parser.print_help()
+        parser.print_help(sys.stderr)
         return 2
-    module = import_module(f"derive.cli.{args.command}")
-    return guarded(lambda: int(module.run(args)))
+    return int(import_module(f"derive.cli.{args.command}").run(args))
 
 
 def make_parser(argv: Sequence[str] | None) -> argparse.ArgumentParser:

@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from derive.build.plan import Action, Plan
+from derive.cli.console import note
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -37,7 +38,7 @@ class Lines:
     def begin(self, plan: Plan) -> None:
         """Say what is ahead."""
         self._fetches, self._builds = len(plan.of(Action.FETCH)), len(plan.of(Action.BUILD))
-        _line(f"{plan.target.name}: {self._fetches} to fetch, {self._builds} to build")
+        note(f"{plan.target.name}: {self._fetches} to fetch, {self._builds} to build")
 
     def started(self, derivation: Derivation) -> None:
         """Say nothing: the end of a step is what counts."""
@@ -49,12 +50,16 @@ class Lines:
             if derivation.fixed is not None and outcome != "failed":
                 self._fetched += 1
                 if self._fetched == self._fetches or self._fetched % max(1, self._fetches // 10) == 0:
-                    _line(f"fetched {self._fetched}/{self._fetches}")
+                    note(f"fetched {self._fetched}/{self._fetches}")
                 return
             self._built += 1
             unpacked = derivation.builder in ("unpack", "install-wheel") and duration_ns < _LONG_NS
             if not unpacked or outcome == "failed" or self._built == self._builds:
-                _line(f"{outcome} {self._built}/{self._builds}  {derivation.name}  {seconds}")
+                note(f"{outcome} {self._built}/{self._builds}  {derivation.name}  {seconds}")
+
+    def checked(self, derivation: Derivation, differences: int) -> None:
+        """Say whether the second build came out alike."""
+        _checked_line(derivation, differences)
 
     def end(self) -> None:
         """Say nothing more."""
@@ -74,13 +79,17 @@ class Bars:
         """Draw the bars."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.table import Column
 
+        counts = Column(min_width=17, no_wrap=True, justify="right")
+        names = Column(ratio=1, no_wrap=True, overflow="ellipsis")  # what is left of the line
         self._progress = Progress(
-            TextColumn("{task.description:<7}"),
-            BarColumn(bar_width=30),
-            TextColumn("{task.fields[count]:>17}"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[names]}", markup=False),
+            TextColumn("{task.description}", table_column=Column(min_width=5, no_wrap=True)),
+            BarColumn(table_column=Column(min_width=12, max_width=30)),
+            TextColumn("{task.fields[count]}", table_column=counts),
+            TimeElapsedColumn(table_column=Column(min_width=7, no_wrap=True)),
+            TextColumn("{task.fields[names]}", markup=False, table_column=names),
+            expand=True,
             console=Console(stderr=True),
             transient=True,
         )
@@ -117,6 +126,10 @@ class Bars:
             if outcome == "failed":
                 self._progress.console.print(f"failed  {derivation.name}", markup=False)
 
+    def checked(self, derivation: Derivation, differences: int) -> None:
+        """Say whether the second build came out alike."""
+        _checked_line(derivation, differences)
+
     def end(self) -> None:
         """Take the bars away."""
         if self._progress is not None:
@@ -132,6 +145,6 @@ class Bars:
             self._progress.update(self._build, names=", ".join(list(self._running)[:2]))
 
 
-def _line(text: str) -> None:
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+def _checked_line(derivation: Derivation, differences: int) -> None:
+    if differences or derivation.builder not in ("unpack", "install-wheel"):
+        note(f"{'differs' if differences else 'same'}  {derivation.name}")
