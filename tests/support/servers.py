@@ -33,8 +33,9 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What was asked: the path and the headers, names in lower case."""
+    """What was asked: method, path, and the headers, names in lower case."""
 
+    method: str
     path: str
     headers: Mapping[str, str]
 
@@ -58,6 +59,9 @@ class FaultServer:
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
+                outer._answer(self)
+
+            def do_HEAD(self) -> None:
                 outer._answer(self)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
@@ -96,7 +100,7 @@ class FaultServer:
     def _answer(self, handler: BaseHTTPRequestHandler) -> None:
         headers = {key.lower(): value for key, value in handler.headers.items()}
         with self._guard:
-            self.requests.append(Request(handler.path, headers))
+            self.requests.append(Request(handler.command, handler.path, headers))
             queue = self._replies.get(handler.path, [Reply(status=404)])
             reply = queue.pop(0) if len(queue) > 1 else queue[0]
         try:
@@ -115,6 +119,8 @@ class FaultServer:
             start, end = int(first), int(last) + 1 if last else len(body)
             extra["Content-Range"] = f"bytes {start}-{min(end, len(body)) - 1}/{len(body)}"
             body, status = body[start:end], 206
+        if reply.ranges:
+            extra["Accept-Ranges"] = "bytes"
         handler.send_response(status)
         if reply.length:
             extra.setdefault("Content-Length", str(len(body)))
@@ -123,7 +129,7 @@ class FaultServer:
         for key, value in extra.items():
             handler.send_header(key, value)
         handler.end_headers()
-        sent = body if reply.cut is None else body[: reply.cut]
+        sent = b"" if handler.command == "HEAD" else body if reply.cut is None else body[: reply.cut]
         if reply.drip is None:
             handler.wfile.write(sent)
         else:

@@ -88,7 +88,7 @@ class PrivateRoot:
         self._root = folder
         self._sources = tuple(sources)
         self._environ = {**os.environ, "APT_CONFIG": str(folder / "apt.conf"), "LC_ALL": "C", "TZ": "UTC"}
-        for inner in ("etc/apt/trusted.gpg.d", "state/lists/partial"):
+        for inner in ("etc/apt/trusted.gpg.d", "etc/apt/apt.conf.d", "etc/apt/preferences.d", "state/lists/partial"):
             (folder / inner).mkdir(parents=True)
         (folder / "etc/apt/trusted.gpg.d/archive.gpg").write_bytes(keyring)
         (folder / "status").touch()
@@ -104,7 +104,7 @@ class PrivateRoot:
         done = self._run("apt-get", ["update", "-q"], scope)
         if done.returncode == 0:
             return
-        lines = _complaints(done.stderr + done.stdout)
+        lines = _complaints(done.stdout + done.stderr)
         if any(re.search(r"NO_PUBKEY|signature|not signed|EXPKEYSIG|BADSIG", line) for line in lines):
             raise Corrupt(
                 "the archive's signature is not by a key of the locked keyring",
@@ -138,10 +138,10 @@ class PrivateRoot:
             "".join(f"Package: {name}\nPin: version {v}\nPin-Priority: 1001\n\n" for name, v in sorted(pins.items())),
             encoding="utf-8",
         )
-        options = ["-qq", "--print-uris", "-o", f"Dir::Etc::Preferences={preferences}"]
+        options = ["-q", "--print-uris", "-o", f"Dir::Etc::Preferences={preferences}"]
         done = self._run("apt-get", ["install", *options, *packages], scope)
         if done.returncode != 0:
-            raise NoSolution(_complaints(done.stderr + done.stdout))
+            raise NoSolution(_complaints(done.stdout + done.stderr))
         return tuple(sorted({self._locator(line) for line in done.stdout.splitlines() if line.startswith("'")}))
 
     def _locator(self, line: str) -> str:

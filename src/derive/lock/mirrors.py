@@ -21,11 +21,14 @@ from urllib.parse import urlsplit
 from derive.errors import HostRefuses, InputErrors
 from derive.lock.settings import (
     TARGET_FORMAT,
+    AptTarget,
+    ReleaseOwner,
     debian_archives,
     is_http,
     parse_apt_options,
     parse_config,
     parse_mirror_list,
+    parse_owner,
     parse_pip_config,
     parse_pip_default,
     parse_targets,
@@ -48,10 +51,12 @@ class SystemMirrors:
         self._config_file = config or user_config(self._environ)
         self._guard = threading.RLock()
         self._known: dict[str, _Found] = {}
+        self._apt: tuple[_Found, _Found] | None = None
 
     def debian(self) -> tuple[Mirror, ...]:
         """Return Debian archives; raises HostRefuses when nothing names one."""
-        found = self._archives()[0]
+        with self._guard:
+            found = self._once("debian", self._find_debian)
         if not found:
             raise HostRefuses(
                 "this machine's apt names no Debian archive",
@@ -61,7 +66,8 @@ class SystemMirrors:
 
     def security(self) -> tuple[Mirror, ...]:
         """Return Debian security archives; raises HostRefuses when nothing names one."""
-        found = self._archives()[1]
+        with self._guard:
+            found = self._once("security", self._find_security)
         if not found:
             raise HostRefuses(
                 "no Debian security archive is configured",
@@ -95,28 +101,27 @@ class SystemMirrors:
             raise InputErrors.one(f"cannot be read: {error.strerror}", where=str(self._config_file)) from error
         return parse_config(data, str(self._config_file))
 
-    def _archives(self) -> tuple[_Found, _Found]:
-        with self._guard:
-            if "debian" not in self._known:
-                self._known["debian"], self._known["security"] = self._find_debian()
-            return self._known["debian"], self._known["security"]
+    def _find_debian(self) -> _Found:
+        named = split_security(parse_urls(self._environ.get(DEBIAN_VARIABLE, ""), DEBIAN_VARIABLE))[0]
+        return named or split_security(self._configured().get("debian", ()))[0] or self._archives_of_apt()[0]
 
-    def _find_debian(self) -> tuple[_Found, _Found]:
-        named = split_security(parse_urls(self._environ.get(DEBIAN_VARIABLE, ""), DEBIAN_VARIABLE))
+    def _find_security(self) -> _Found:
+        named = split_security(parse_urls(self._environ.get(DEBIAN_VARIABLE, ""), DEBIAN_VARIABLE))[1]
         configured = self._configured()
-        archives, security = split_security(configured.get("debian", ()))
-        security = (*configured.get("debian-security", ()), *security)
-        of_apt: tuple[_Found, _Found] = ((), ())
-        if not (named[0] or archives) or not (named[1] or security):
-            of_apt = self._of_apt()
-        return named[0] or archives or of_apt[0], named[1] or security or of_apt[1]
+        beside = split_security(configured.get("debian", ()))[1]
+        return named or (*configured.get("debian-security", ()), *beside) or self._archives_of_apt()[1]
+
+    def _archives_of_apt(self) -> tuple[_Found, _Found]:
+        """Ask apt once, and only when nothing else names the archives: it takes a second."""
+        if self._apt is None:
+            self._apt = self._of_apt()
+        return self._apt
 
     def _of_apt(self) -> tuple[_Found, _Found]:
-        ask = ["apt-get", "indextargets", "--format", TARGET_FORMAT]
-        # What apt has read of releases says whose they are; where it has read nothing, it prints nothing.
-        found = debian_archives(parse_targets(_output(ask, self._environ)))
-        if not found[0]:
-            found = debian_archives(parse_targets(_output([*ask, "--no-release-info"], self._environ)))
+        # Without what apt read of releases: it would build its whole cache to say whose they are.
+        ask = ["apt-get", "indextargets", "--no-release-info", "--format", TARGET_FORMAT]
+        targets = parse_targets(_output(ask, self._environ))
+        found = debian_archives((target, _owner(target)) for target in targets)
         if not found[0] and not found[1]:
             return (), ()
         options = parse_apt_options(_output(["apt-config", "dump"], self._environ))
@@ -168,6 +173,17 @@ def _output(command: Sequence[str], environ: Mapping[str, str], fails: str = "")
         timeout=60,
     )
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else fails
+
+
+def _owner(target: AptTarget) -> ReleaseOwner | None:
+    """Return whose a release is, where apt has read it."""
+    for name in ("InRelease", "Release"):
+        try:
+            with Path(target.lists + name).open("rb") as file:
+                return parse_owner(file.read(4096).decode("utf-8", "replace"))
+        except OSError:
+            continue
+    return None
 
 
 def _apt_mirrors(urls: Sequence[str], options: Mapping[str, str]) -> _Found:

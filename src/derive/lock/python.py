@@ -20,8 +20,9 @@ from derive.lock.tags import best, ranks
 from derive.lock.tools import Tools
 from derive.lock.uv import Target, compile_target
 from derive.lock.wishes import PythonWish, wish_digest
+from derive.net.names import normalise
 from derive.net.places import Wanted, WheelFile
-from derive.net.simple import SimpleFile, normalise
+from derive.net.simple import SimpleFile
 
 if TYPE_CHECKING:
     from packaging.pylock import Package

@@ -15,7 +15,7 @@ from derive.canonical import CanonicalError, Digest, Json, decode
 from derive.errors import InputErrors, Problem, expected_got
 from derive.lock.documents import TAG, DebEntry, DebianLock, Lock, PythonLock, SourceEntry, SourceFile, WheelEntry
 from derive.lock.tags import fits, parse_target
-from derive.net.simple import normalise
+from derive.net.names import normalise
 
 _NOTHING = Digest("0" * 64)
 _NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")

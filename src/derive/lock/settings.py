@@ -19,19 +19,26 @@ from derive.net.places import Mirror
 MIRROR_KEYS = ("debian", "debian-security", "python", "git", "oci", "hf")
 """Keys of ``[mirrors]`` in the user's ``config.toml``."""
 
-TARGET_FORMAT = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(ORIGIN)|$(LABEL)"
+TARGET_FORMAT = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(METAKEY)|$(FILENAME)"
 """What apt is asked to print of each index that it knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AptTarget:
-    """An index that apt knows. Origin and label are None where apt has not read the release yet."""
+    """An index that apt knows. What apt has read of its release lies in files whose names begin with ``lists``."""
 
     url: str
     release: str
     component: str
-    origin: str | None
-    label: str | None
+    lists: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseOwner:
+    """Whose a release is, as its signed file says."""
+
+    origin: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,24 +99,34 @@ def parse_targets(text: str) -> tuple[AptTarget, ...]:
     for line in text.splitlines():
         parts = line.split("|")
         if len(parts) == 5:
-            url, release, component, origin, label = parts
+            url, release, component, key, file = parts
             found.append(
                 AptTarget(
                     url=url.rstrip("/").removeprefix("tor+"),
                     release=release,
                     component=component,
-                    origin=None if origin.startswith("$(") else origin,
-                    label=None if label.startswith("$(") else label,
+                    lists=file.removesuffix(key.replace("/", "_")),
                 )
             )
     return tuple(dict.fromkeys(found))
 
 
-def debian_archives(targets: Iterable[AptTarget]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the URLs of real Debian archives, and of security archives; another distribution's do not count."""
-    real = [target for target in targets if _is_debian(target)]
-    security = {target.url: None for target in real if _serves_security(target)}
-    archives = {target.url: None for target in real if target.url not in security}
+def parse_owner(text: str) -> ReleaseOwner:
+    """Read whose a release is from the beginning of its Release or InRelease file."""
+    fields = dict(re.findall(r"^(Origin|Label): *(.*?) *$", text, re.MULTILINE))
+    return ReleaseOwner(origin=fields.get("Origin", ""), label=fields.get("Label", ""))
+
+
+def debian_archives(
+    targets: Iterable[tuple[AptTarget, ReleaseOwner | None]],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the URLs of real Debian archives, and of security archives; another distribution's do not count.
+
+    The owner is None where apt has not read the release yet.
+    """
+    real = [(target, owner) for target, owner in targets if _is_debian(target, owner)]
+    security = {target.url: None for target, owner in real if _serves_security(target, owner)}
+    archives = {target.url: None for target, _ in real if target.url not in security}
     return tuple(archives), tuple(security)
 
 
@@ -173,13 +190,14 @@ def _is_security(url: str) -> bool:
     return urlsplit(url).path.rstrip("/").endswith("-security")
 
 
-def _is_debian(target: AptTarget) -> bool:
-    if target.origin is not None:
-        return target.origin == "Debian" and target.label in ("Debian", "Debian-Security")
+def _is_debian(target: AptTarget, owner: ReleaseOwner | None) -> bool:
+    if owner is not None:
+        return owner.origin == "Debian" and owner.label in ("Debian", "Debian-Security")
     # The release is not read yet, as in a container whose lists were removed: go by what archives look like.
     parts = urlsplit(target.url).path.split("/")
     return target.component == "main" and bool({"debian", "debian-security"} & set(parts))
 
 
-def _serves_security(target: AptTarget) -> bool:
-    return target.label == "Debian-Security" or target.release.endswith("-security") or _is_security(target.url)
+def _serves_security(target: AptTarget, owner: ReleaseOwner | None) -> bool:
+    labelled = owner is not None and owner.label == "Debian-Security"
+    return labelled or target.release.endswith("-security") or _is_security(target.url)

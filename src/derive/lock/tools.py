@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every resolver is handed.
 
-Core: no IO of its own.
+Edge: hands on the network and the store, and does nothing itself.
 """
 
 from __future__ import annotations

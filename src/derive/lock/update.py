@@ -22,7 +22,7 @@ from derive.lock.read import parse_lock, require_lock
 from derive.lock.table import Move, moves
 from derive.lock.tools import Tools
 from derive.lock.wishes import DebianWish, PythonWish, parse_wish, require_wish, wish_digest
-from derive.net.simple import normalise
+from derive.net.names import normalise
 
 L = TypeVar("L", DebianLock, PythonLock)
 

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_v
 from derive.canonical import Digest, Json, digest_document, encode
 from derive.content import Content, parse_model, parse_toml, to_key
 from derive.errors import InputErrors, Problem
-from derive.net.simple import normalise
+from derive.net.names import normalise
 
 Architecture: TypeAlias = Literal["amd64", "arm64"]
 

@@ -17,9 +17,10 @@ from derive.canonical import Digest
 from derive.errors import Corrupt, DeriveError, HostRefuses, Interrupted, Unavailable, UpstreamGone, expected_got
 from derive.net.failures import Broken, Failure, Gone, Refused, Tried, Wrong, together, verdict
 from derive.net.http import Client, Settings
+from derive.net.names import normalise
 from derive.net.places import DebPath, Mirror, MirrorSource, PlainUrl, Wanted, WheelFile, archive_url, display
 from derive.net.progress import Progress, Quiet
-from derive.net.simple import ACCEPT, PageError, SimpleFile, normalise, parse_page
+from derive.net.simple import ACCEPT, PageError, SimpleFile, parse_page
 from derive.store.protocol import BlobWriter, Store
 
 if TYPE_CHECKING:

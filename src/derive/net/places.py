@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
-from urllib.parse import quote, urlsplit, urlunsplit
 
 from derive.canonical import Digest
 
@@ -70,6 +69,8 @@ class Wanted:
             case WheelFile(file=file):
                 return file
             case PlainUrl(url=url):
+                from urllib.parse import urlsplit
+
                 return urlsplit(url).path.rpartition("/")[2] or self.name
 
 
@@ -127,17 +128,23 @@ def archive_of(suite: str) -> Archive:
 
 def archive_url(mirror: Mirror, path: str) -> str:
     """Return the URL of a pool path; characters are escaped as apt escapes them."""
+    from urllib.parse import quote
+
     return f"{mirror.url}/{quote(path, safe='/~')}"
 
 
 def origin(url: str) -> str:
     """Return scheme, host and port: what is dead when a mirror is dead."""
+    from urllib.parse import urlsplit
+
     parts = urlsplit(url)
     return f"{parts.scheme}://{_host(parts.netloc)}"
 
 
 def display(url: str) -> str:
     """Return a URL as it may be shown: without credentials, query or fragment."""
+    from urllib.parse import urlsplit, urlunsplit
+
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, _host(parts.netloc), parts.path, "", ""))
 

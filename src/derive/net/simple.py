@@ -7,7 +7,6 @@ Core: no IO.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Any
@@ -33,11 +32,6 @@ class SimpleFile:
 
 class PageError(ValueError):
     """A page that is no project page."""
-
-
-def normalise(project: str) -> str:
-    """Return a project's normalised name."""
-    return re.sub(r"[-_.]+", "-", project).lower()
 
 
 def parse_page(body: bytes, *, content_type: str, url: str) -> tuple[SimpleFile, ...]:

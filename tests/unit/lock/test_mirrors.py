@@ -13,20 +13,31 @@ from derive.errors import HostRefuses, InputErrors
 from derive.lock.mirrors import SystemMirrors, user_config
 from derive.net.places import Mirror
 
-UBUNTU = "http://u/ubuntu/|noble|main|Ubuntu|Ubuntu"
-DEBIAN = "http://a/debian/|trixie|main|Debian|Debian"
-SECURITY = "http://a/debian-security/|trixie-security|main|Debian|Debian-Security"
+UBUNTU = ("http://u/ubuntu", "noble", "Ubuntu", "Ubuntu")
+DEBIAN = ("http://a/debian", "trixie", "Debian", "Debian")
+SECURITY = ("http://a/debian-security", "trixie-security", "Debian", "Debian-Security")
 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
     """A home, and a path on which apt prints what lies in files beside it."""
     (tmp_path / "bin").mkdir()
-    tool(tmp_path, "apt-get", 'case "$*" in *no-release-info*) cat "$HOME/bare" ;; *) cat "$HOME/targets" ;; esac')
+    tool(tmp_path, "apt-get", 'cat "$HOME/targets"')
     tool(tmp_path, "apt-config", 'cat "$HOME/options"')
-    for name in ("bare", "targets", "options"):
-        (tmp_path / name).write_text("")
+    (tmp_path / "options").touch()
+    know(tmp_path)
     return tmp_path
+
+
+def know(machine: Path, *archives: tuple[str, ...]) -> None:
+    """Make apt know these archives: URL, release and, where it has read the release, origin and label."""
+    lines = []
+    for url, release, *owner in archives:
+        lists = f"{machine}/{release}_"
+        lines.append(f"{url}/|{release}|main|main/binary-amd64/Packages|{lists}main_binary-amd64_Packages\n")
+        if owner:
+            Path(f"{lists}InRelease").write_text(f"Hash: SHA256\n\nOrigin: {owner[0]}\nLabel: {owner[1]}\n")
+    (machine / "targets").write_text("".join(lines))
 
 
 def tool(machine: Path, name: str, script: str) -> None:
@@ -48,7 +59,7 @@ def configure(machine: Path, text: str) -> None:
 
 def test_the_variable_wins_over_everything(machine: Path) -> None:
     configure(machine, '[mirrors]\ndebian = "http://c/debian"\n')
-    (machine / "targets").write_text(DEBIAN)
+    know(machine, DEBIAN)
     found = mirrors(machine, DERIVE_MIRROR_DEBIAN="http://v/debian http://w/debian/ http://v/debian-security")
     assert found.debian() == (Mirror(url="http://v/debian"), Mirror(url="http://w/debian"))
     assert found.security() == (Mirror(url="http://v/debian-security"),)
@@ -56,14 +67,14 @@ def test_the_variable_wins_over_everything(machine: Path) -> None:
 
 def test_the_configuration_wins_over_apt_and_apt_fills_what_it_leaves(machine: Path) -> None:
     configure(machine, '[mirrors]\ndebian = ["http://c/debian"]\n')
-    (machine / "targets").write_text(f"{DEBIAN}\n{SECURITY}\n")
+    know(machine, DEBIAN, SECURITY)
     found = mirrors(machine)
     assert found.debian() == (Mirror(url="http://c/debian"),)
     assert found.security() == (Mirror(url="http://a/debian-security"),)
 
 
 def test_apt_names_the_archives_of_a_debian_machine_and_their_proxy(machine: Path) -> None:
-    (machine / "targets").write_text(f"{UBUNTU}\n{DEBIAN}\n{SECURITY}\n")
+    know(machine, UBUNTU, DEBIAN, SECURITY)
     (machine / "options").write_text('Acquire::http::Proxy "http://p:3142";\n')
     found = mirrors(machine)
     assert found.debian() == (Mirror(url="http://a/debian", proxy="http://p:3142"),)
@@ -71,18 +82,18 @@ def test_apt_names_the_archives_of_a_debian_machine_and_their_proxy(machine: Pat
 
 
 def test_a_machine_whose_lists_were_removed_still_names_its_archive(machine: Path) -> None:
-    (machine / "bare").write_text("http://a/debian/|trixie|main|$(ORIGIN)|$(LABEL)\n")
+    know(machine, DEBIAN[:2])
     assert mirrors(machine).debian() == (Mirror(url="http://a/debian"),)
 
 
 def test_a_list_of_mirrors_is_followed(machine: Path) -> None:
     (machine / "list").write_text("http://m1/debian/\nhttp://m2/debian\n")
-    (machine / "targets").write_text(f"mirror+file:{machine}/list|trixie|main|Debian|Debian")
+    know(machine, (f"mirror+file:{machine}/list", *DEBIAN[1:]))
     assert mirrors(machine).debian() == (Mirror(url="http://m1/debian"), Mirror(url="http://m2/debian"))
 
 
 def test_a_machine_without_a_debian_archive_is_told_the_line_to_write(machine: Path) -> None:
-    (machine / "targets").write_text(UBUNTU)
+    know(machine, UBUNTU)
     with pytest.raises(HostRefuses) as caught:
         mirrors(machine).debian()
     assert caught.value.message == "this machine's apt names no Debian archive"
@@ -95,7 +106,7 @@ def test_a_machine_without_apt_is_told_the_same(tmp_path: Path) -> None:
 
 
 def test_a_missing_security_archive_is_its_own_error(machine: Path) -> None:
-    (machine / "targets").write_text(DEBIAN)
+    know(machine, DEBIAN)
     with pytest.raises(HostRefuses, match="security archive"):
         mirrors(machine).security()
 

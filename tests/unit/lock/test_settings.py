@@ -9,11 +9,13 @@ from derive.errors import InputErrors
 from derive.lock.settings import (
     AptTarget,
     PipSettings,
+    ReleaseOwner,
     debian_archives,
     is_http,
     parse_apt_options,
     parse_config,
     parse_mirror_list,
+    parse_owner,
     parse_pip_config,
     parse_pip_default,
     parse_targets,
@@ -24,7 +26,15 @@ from derive.net.places import Mirror
 
 
 def archives(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return debian_archives(parse_targets(text))
+    """Read lines of URL, release, component and, where apt has read the release, its origin and label."""
+    found = []
+    for line in text.splitlines():
+        url, release, component, *owner = line.split("|")
+        (target,) = parse_targets(
+            f"{url}|{release}|{component}|main/binary-amd64/Packages|/l/x_main_binary-amd64_Packages"
+        )
+        found.append((target, ReleaseOwner(origin=owner[0], label=owner[1]) if owner else None))
+    return debian_archives(found)
 
 
 def test_variables_list_urls_and_security_is_told_by_its_path() -> None:
@@ -67,18 +77,25 @@ def test_an_ubuntu_machine_names_none() -> None:
 
 def test_without_release_info_archives_are_known_by_their_shape() -> None:
     text = (
-        "http://a/debian/|trixie|main|$(ORIGIN)|$(LABEL)\n"
-        "tor+http://a/archive/debian-security/2025/|trixie-security|main|$(ORIGIN)|$(LABEL)\n"
-        "http://u/ubuntu/|noble|main|$(ORIGIN)|$(LABEL)\n"
-        "http://d/linux/debian|bookworm|stable|$(ORIGIN)|$(LABEL)\n"
-        "garbage\n"
+        "http://a/debian/|trixie|main\n"
+        "tor+http://a/archive/debian-security/2025/|trixie-security|main\n"
+        "http://u/ubuntu/|noble|main\n"
+        "http://d/linux/debian|bookworm|stable\n"
     )
     assert archives(text) == (("http://a/debian",), ("http://a/archive/debian-security/2025",))
 
 
-def test_targets_without_release_info_have_no_origin() -> None:
-    (target,) = parse_targets("http://a/debian/|trixie|main|$(ORIGIN)|$(LABEL)\n")
-    assert target == AptTarget(url="http://a/debian", release="trixie", component="main", origin=None, label=None)
+def test_a_target_names_the_files_of_its_release() -> None:
+    line = "http://a/debian/|trixie|main|main/source/Sources|/var/lib/apt/lists/a_dists_trixie_main_source_Sources"
+    (target,) = parse_targets(f"{line}\ngarbage\n{line}\n")
+    lists = "/var/lib/apt/lists/a_dists_trixie_"
+    assert target == AptTarget(url="http://a/debian", release="trixie", component="main", lists=lists)
+
+
+def test_a_release_says_whose_it_is() -> None:
+    text = "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nOrigin: Debian\nLabel: Debian-Security\nSuite: stable\n"
+    assert parse_owner(text) == ReleaseOwner(origin="Debian", label="Debian-Security")
+    assert parse_owner("") == ReleaseOwner(origin="", label="")
 
 
 def test_the_configuration_takes_one_url_or_several() -> None:

@@ -8,15 +8,11 @@ import json
 import pytest
 
 from derive.canonical import Digest
-from derive.net.simple import PageError, SimpleFile, normalise, parse_page
+from derive.net.simple import PageError, SimpleFile, parse_page
 
 A = "a" * 64
 B = "b" * 64
 JSON = "application/vnd.pypi.simple.v1+json"
-
-
-def test_project_names_are_normalised() -> None:
-    assert normalise("Foo._-Bar") == "foo-bar"
 
 
 def test_json_and_html_say_the_same() -> None:
