@@ -16,6 +16,7 @@ from typing import TypeAlias
 from derive.archives.names import Limits, Stripper, broken, link_target, member_path, refused
 from derive.archives.notes import Dropped, Note, mode_note
 from derive.archives.stream import Bytes
+from derive.canonical import escape
 from derive.trees.listing import DIRECTORY, Directory, Symlink
 from derive.trees.pack import NewFile
 
@@ -229,7 +230,7 @@ def _member(
         raise refused(archive, name, "a link or folder that carries contents")
     match header.kind:
         case b"1":
-            target = member_path(archive, link, limits)
+            target = member_path(f"{archive}: {escape(path)}: hard link to", link, limits)
             if target == path:
                 raise refused(archive, name, "a hard link to itself")
             return path, HardLink(target)
@@ -241,7 +242,7 @@ def _member(
 
 def _notes(path: bytes, mode: int, member: TarMember, attributes: tuple[str, ...]) -> list[Note]:
     notes: list[Note] = [Dropped(path, f"attribute {name}") for name in attributes]
-    if isinstance(member, NewFile | Directory):
+    if not isinstance(member, Symlink):
         note = mode_note(path, mode, folder=isinstance(member, Directory))
         if note is not None:
             notes.append(note)

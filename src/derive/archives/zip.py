@@ -96,8 +96,8 @@ def read_directory(archive: str, read: ReadPieces, size: int, limits: Limits) ->
     if total > limits.allowed(size):
         raise refused(archive, None, f"an archive that unpacks to {total} bytes, more than {limits.allowed(size)}")
     found.sort(key=lambda entry: entry.header)
-    ends = [entry.header for entry in found[1:]] + [directory.offset]
-    if found and found[0].header != 0:
+    ends = [entry.header for entry in found[1:]] + [directory.offset] * bool(found)
+    if (found[0].header if found else directory.offset) != 0:
         raise broken(archive, "bytes before the first entry of a zip archive")
     entries = tuple(_entry(archive, entry, end, limits) for entry, end in zip(found, ends, strict=True))
     _refuse_duplicates(archive, entries)

@@ -16,7 +16,8 @@ from derive.wheels.install import Scheme, install_wheel
 def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]:
     """Install to the one prefix; only locations move, but for scripts' first lines and what is generated."""
     store = context.store
-    scheme = Scheme(python=str(request.arguments["python"]))
+    python = str(request.arguments["python"])
+    scheme = Scheme(python=python, interpreter=f"/usr/bin/python{python}")  # a root need not have /usr/bin/python3
     installed = install_wheel(store, store.listing(request.tree("wheel")), name=context.labels[0], scheme=scheme)
     for line in installed.log:
         context.log(line)
