@@ -15,8 +15,8 @@ endif
 export IMAGE
 image = $${IMAGE:+"$$IMAGE"}
 
-# The programs in .venv see its packages and no others.
-unexport PYTHONPATH PYTHONHOME PYTHONUSERBASE PYTHONSTARTUP VIRTUAL_ENV
+# Programs in .venv see its packages and no others; those that run make do not pass this command line on.
+unexport PYTHONPATH PYTHONHOME PYTHONUSERBASE PYTHONSTARTUP VIRTUAL_ENV MAKEFLAGS MFLAGS MAKELEVEL
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 14

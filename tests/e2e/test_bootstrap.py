@@ -21,6 +21,8 @@ from support.require import skip_or_fail
 ROOT = Path(__file__).parents[2]
 DEADLINE = 240
 
+Made = tuple[Path, subprocess.CompletedProcess[str]]
+
 PYPROJECT = """\
 [build-system]
 requires = ["flit_core"]
@@ -67,9 +69,12 @@ def write_fake_python(file: Path, version: tuple[int, int, int]) -> None:
     file.chmod(0o755)
 
 
+OUTER = {"CI", "DERIVE_PYTHON", "VIRTUAL_ENV", "MAKEFLAGS", "MFLAGS", "MAKELEVEL"}
+
+
 def environment(**changes: str) -> dict[str, str]:
     """Return this environment with changes, without what the set-up reads."""
-    return {k: v for k, v in os.environ.items() if k not in {"CI", "DERIVE_PYTHON", "VIRTUAL_ENV"}} | changes
+    return {k: v for k, v in os.environ.items() if k not in OUTER} | changes
 
 
 def bootstrap(checkout: Path, *command: str, **changes: str) -> subprocess.CompletedProcess[str]:
@@ -103,7 +108,7 @@ def works(checkout: Path) -> bool:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """A checkout after `make image`, where much in the environment would have led the set-up astray."""
     checkout = write_checkout(tmp_path_factory.mktemp("made") / "check out")
     write_fake_python(checkout / "bin/python3", (3, 14, 0))
@@ -128,15 +133,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Com
 
 
 @pytest.mark.network
-def test_make_image_prints_only_what_the_engine_prints(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+def test_make_image_prints_only_what_the_engine_prints(made: Made) -> None:
     _, done = made
     assert (done.returncode, done.stdout) == (0, "image|a name|None\n"), done.stderr
 
 
 @pytest.mark.network
-def test_another_users_python_and_pip_settings_do_not_lead_astray(
-    made: tuple[Path, subprocess.CompletedProcess[str]],
-) -> None:
+def test_another_users_python_and_pip_settings_do_not_lead_astray(made: Made) -> None:
     checkout, done = made
     assert done.returncode == 0, done.stderr
     assert not (checkout / "elsewhere").exists()
@@ -145,16 +148,14 @@ def test_another_users_python_and_pip_settings_do_not_lead_astray(
 
 
 @pytest.mark.network
-def test_an_unsupported_python3_on_path_gives_way_to_a_supported_one(
-    made: tuple[Path, subprocess.CompletedProcess[str]],
-) -> None:
+def test_an_unsupported_python3_on_path_gives_way_to_a_supported_one(made: Made) -> None:
     checkout, _ = made
     version = bootstrap(checkout, ".venv/bin/python", "-V").stdout
     assert version.startswith(("Python 3.11.", "Python 3.12.", "Python 3.13."))
 
 
 @pytest.mark.network
-def test_a_second_run_is_quick_and_says_nothing(made: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+def test_a_second_run_is_quick_and_says_nothing(made: Made) -> None:
     checkout, _ = made
     seconds = []
     for _ in range(3):
@@ -166,9 +167,7 @@ def test_a_second_run_is_quick_and_says_nothing(made: tuple[Path, subprocess.Com
 
 
 @pytest.mark.network
-def test_two_at_once_make_it_once_also_where_the_checkout_was_moved(
-    made: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path
-) -> None:
+def test_two_at_once_make_it_once_also_where_the_checkout_was_moved(made: Made, tmp_path: Path) -> None:
     moved = tmp_path / "moved"
     shutil.copytree(made[0], moved, symlinks=True)
     both = [start(moved), start(moved)]
@@ -179,30 +178,29 @@ def test_two_at_once_make_it_once_also_where_the_checkout_was_moved(
 
 
 @pytest.mark.network
-def test_one_that_was_killed_is_repaired(made: tuple[Path, subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
-    checkout = write_checkout(tmp_path / "killed")
+def test_one_that_was_refused_other_bytes_or_was_killed_is_done_again(tmp_path: Path) -> None:
+    checkout = write_checkout(tmp_path / "checkout")
+    requirements = checkout / "requirements.txt"
+    pinned = requirements.read_text()
+    requirements.write_text(f"{pinned.split()[0]} --hash=sha256:{'0' * 64}\n")
+    refused = bootstrap(checkout)
+    assert refused.returncode == 3
+    assert "0" * 64 in refused.stderr
+    assert not (checkout / ".venv/.stamp").exists()
+
+    requirements.write_text(pinned)
+    (checkout / ".venv/pyvenv.cfg").unlink()
     process = start(checkout)
-    while not (checkout / ".venv/bin/pip").exists() and process.poll() is None:
+    while not (checkout / ".venv/pyvenv.cfg").exists() and process.poll() is None:
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=DEADLINE)
     assert process.returncode == -signal.SIGKILL
     assert not (checkout / ".venv/.stamp").exists()
+
     done = bootstrap(checkout)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert works(checkout)
-
-
-@pytest.mark.network
-def test_a_requirement_with_other_bytes_than_its_hash_is_refused(tmp_path: Path) -> None:
-    checkout = write_checkout(tmp_path / "checkout")
-    requirements = checkout / "requirements.txt"
-    name = requirements.read_text().split()[0]
-    requirements.write_text(f"{name} --hash=sha256:{'0' * 64}\n")
-    done = bootstrap(checkout)
-    assert done.returncode == 3
-    assert "0000000000" in done.stderr
-    assert not (checkout / ".venv/.stamp").exists()
 
 
 @pytest.mark.parametrize("version", [(3, 10, 13), (3, 14, 0)])
