@@ -32,8 +32,8 @@ def to_key(field: str) -> str:
 def parse_toml(data: bytes, file: str) -> tuple[dict[str, Any] | None, list[Problem]]:
     """Parse TOML; a float becomes ``{"decimal": <its text>}``, since no float enters a hashed document."""
     try:
-        return tomllib.loads(data.decode("utf-8"), parse_float=_decimal), []
-    except (UnicodeDecodeError, ValueError) as error:
+        return _with_decimals(tomllib.loads(data.decode("utf-8"), parse_float=_decimal)), []
+    except (ValueError, RecursionError) as error:
         return None, [Problem(where=file, message=f"not valid TOML: {error}")]
 
 
@@ -48,6 +48,11 @@ def parse_model(
         return None, [_problem(item, where, prefix) for item in error.errors()]
 
 
+def choice(name: str) -> str:
+    """Return the tag of one alternative of a union; no key path shows it."""
+    return f"<{name}>"
+
+
 def key_path(location: tuple[int | str, ...], prefix: str = "") -> str:
     """Write a key path as it reads in TOML: ``layers[2].from``, with odd keys quoted."""
     text = prefix
@@ -60,10 +65,24 @@ def key_path(location: tuple[int | str, ...], prefix: str = "") -> str:
     return text
 
 
-def _decimal(text: str) -> dict[str, str]:
+class _Decimal(str):
+    """The source text of a float: tomllib takes no table from whoever parses floats."""
+
+    __slots__ = ()
+
+
+def _decimal(text: str) -> _Decimal:
     if "inf" in text or "nan" in text:
         raise ValueError(f"{text} is no number that a document can hold")
-    return {"decimal": text}
+    return _Decimal(text)
+
+
+def _with_decimals(value: Any) -> Any:
+    if isinstance(value, _Decimal):
+        return {"decimal": str(value)}
+    if isinstance(value, dict):
+        return {key: _with_decimals(item) for key, item in value.items()}
+    return [_with_decimals(item) for item in value] if isinstance(value, list) else value
 
 
 _MESSAGES = {
@@ -73,11 +92,12 @@ _MESSAGES = {
 
 
 def _problem(item: Any, where: str, prefix: str) -> Problem:
-    path = key_path(item["loc"], prefix)
+    location = tuple(part for part in item["loc"] if not (isinstance(part, str) and part.startswith("<")))
+    path = key_path(location, prefix)
     message = _MESSAGES.get(item["type"])
     detail: tuple[str, ...] = ()
     if message is None:
         message = item["msg"].removeprefix("Value error, ")
         message = message[:1].lower() + message[1:]
-        detail = (f"got       {item['input']!r}"[:200],)
+        detail = () if isinstance(item["input"], dict) else (f"got       {item['input']!r}"[:200],)
     return Problem(where=f"{where}: {path}" if path else where, message=message, detail=detail)

@@ -39,9 +39,10 @@ class Problem:
 
 
 class DeriveError(Exception):
-    """Base of all errors raised for a person to read."""
+    """Base of all errors raised for a person to read; ``log`` is where the output of the step that failed is kept."""
 
     exit_code = 3
+    log: str | None = None
 
     def __init__(
         self,
@@ -97,7 +98,7 @@ class CheckFailed(DeriveError):
 
 
 class BuildFailed(DeriveError):
-    """A builder, or the script it ran, failed; ``log`` is where its output is kept."""
+    """A builder, or the script it ran, failed."""
 
     def __init__(
         self,

@@ -130,7 +130,7 @@ def sampled(steps: int) -> list[int]:
 def test_a_kill_at_any_step_leaves_a_sound_store_and_the_next_run_finishes(
     tmp_path: Path, server: Server, job: str
 ) -> None:
-    whole = server.one(job, tmp_path / "whole", count=True)
+    whole = server.one(job, tmp_path / "whole")
     assert whole["killed"] is None
     check_store(tmp_path / "whole")
     for fatal in sampled(whole["steps"]):
@@ -150,7 +150,7 @@ def tops_are_read_only(root: Path) -> bool:
 
 
 def test_a_store_killed_again_and_again_is_sound_in_the_end(tmp_path: Path, server: Server) -> None:
-    whole = server.one("fill", tmp_path / "whole", count=True)
+    whole = server.one("fill", tmp_path / "whole")
     root = tmp_path / "store"
     chance = random.Random(1)
     for _ in range(25):
@@ -202,7 +202,7 @@ def test_processes_that_make_one_store_at_once_all_succeed_and_lose_nothing(tmp_
 
 
 def test_a_process_is_not_disturbed_by_others_that_are_killed_beside_it(tmp_path: Path, server: Server) -> None:
-    whole = server.one("fill", tmp_path / "whole", count=True)
+    whole = server.one("fill", tmp_path / "whole")
     for attempt in range(8):
         root = tmp_path / str(attempt)
         fatal = [1 + whole["steps"] * part // 3 - attempt * 5 for part in (1, 2, 3)]

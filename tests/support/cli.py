@@ -49,10 +49,10 @@ class Ran:
         return self.out.strip()
 
 
-def command(*arguments: str, shuffled: bool = False) -> list[str]:
+def command(*arguments: str, shuffled: bool = False, python: str = sys.executable) -> list[str]:
     """Return the argv of a derive command; ``shuffled`` lists folders in random order."""
     start = ["-c", _SHUFFLED] if shuffled else ["-m", "derive"]
-    return [sys.executable, "-P", *start, *arguments]
+    return [python, "-P", *start, *arguments]
 
 
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -66,11 +66,12 @@ def derive(
     cwd: Path = CHECKOUT,
     shuffled: bool = False,
     before: Sequence[str] = (),
+    python: str = sys.executable,
     timeout_s: float = 540,
 ) -> Ran:
     """Run a derive command; ``before`` is put in front of it, such as setpriv with its options."""
     done = subprocess.run(
-        [*before, *command(*arguments, shuffled=shuffled)],
+        [*before, *command(*arguments, shuffled=shuffled, python=python)],
         env=environment(env),
         cwd=cwd,
         stdin=subprocess.DEVNULL,

@@ -27,6 +27,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from derive.derivations.model import Derivation
 from support.killed_driver import Counter, install
 
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
@@ -89,7 +90,7 @@ def count_changes(counter: Counter) -> None:
     def opened(file: Any, *args: Any, **kwargs: Any) -> Any:
         return (real if isinstance(file, int) else counted)(file, *args, **kwargs)
 
-    builtins.open = io.open = opened  # type: ignore[assignment]
+    builtins.open = io.open = opened
 
 
 def count_builds(path: str) -> None:
@@ -98,12 +99,12 @@ def count_builds(path: str) -> None:
 
     real = Executor.build
 
-    def build(self: Any, derivation: Any, *args: Any) -> Any:
-        with open(path, "ab", buffering=0) as file:
+    def build(self: Executor, derivation: Derivation, *args: Any) -> Any:
+        with Path(path).open("ab", buffering=0) as file:
             file.write(f"{derivation.id.hex} {derivation.name}\n".encode())
         return real(self, derivation, *args)
 
-    Executor.build = build  # type: ignore[method-assign]
+    setattr(Executor, "build", build)  # noqa: B010 - mypy holds methods to be constant
 
 
 def run_job(job: dict[str, Any]) -> int:
@@ -127,7 +128,7 @@ class Child:
     """A running job. Its streams go to files without names."""
 
     def __init__(self, job: dict[str, Any]) -> None:
-        self._streams = [tempfile.TemporaryFile() for _ in range(3)]
+        self._streams = [tempfile.TemporaryFile() for _ in range(3)]  # noqa: SIM115 - closed with the outcome
         job["steps" if job.get("count") else "no-steps"] = self._streams[2].fileno()
         self.pid = os.fork()
         if not self.pid:
@@ -142,8 +143,9 @@ class Child:
             os.setpgid(0, 0)
             for number in (1, 2):
                 os.dup2(self._streams[number - 1].fileno(), number)
-            sys.stdout = io.TextIOWrapper(open(1, "wb", closefd=False), write_through=True)
-            sys.stderr = io.TextIOWrapper(open(2, "wb", closefd=False), write_through=True)
+            sys.stdout, sys.stderr = (
+                io.TextIOWrapper(io.FileIO(number, "wb"), write_through=True) for number in (1, 2)
+            )
             code = run_job(job)
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else 1
@@ -175,8 +177,7 @@ def reap_orphans() -> int:
                 time.sleep(0.005)
         except ChildProcessError:
             return 0
-    with open(f"/proc/self/task/{os.getpid()}/children") as children:
-        return len(children.read().split())
+    return len(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
 
 
 def serve() -> None:

@@ -311,4 +311,4 @@ def run_here(*arguments: str, env: Mapping[str, str] | None = None) -> Ran:
         os.environ.update(before)
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    return Ran(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))  # type: ignore[attr-defined]
+    return Ran(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))

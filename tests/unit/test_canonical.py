@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
 import sys
 from collections import OrderedDict
+from collections.abc import Mapping
 from enum import IntEnum, StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -267,6 +269,15 @@ def test_a_path_is_escaped_in_one_way(raw: bytes, text: str) -> None:
 def test_what_escape_would_not_write_is_refused(text: str) -> None:
     with pytest.raises(CanonicalError, match="not an escaped path"):
         unescape(text)
+
+
+def test_the_page_of_the_format_gives_this_example() -> None:
+    page = (ROOT / "docs" / "formats" / "canonical.md").read_text()
+    examples = re.findall(r"```json\n(.*?)```.*?```text\n(.*?)\n```", page, re.DOTALL)
+    assert len(examples) == 1
+    document = decode(examples[0][0].encode())
+    assert isinstance(document, Mapping)
+    assert str(digest_document(document)) == examples[0][1]
 
 
 def test_the_constant_time_is_the_first_day_of_1980() -> None:

@@ -6,15 +6,20 @@ Core: no IO. Imports pydantic.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple, assert_never
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
-from derive.content import Content, parse_model, parse_toml, to_key
+from derive.content import Content, choice, key_path, parse_model, parse_toml, to_key
 from derive.derivations.model import Platform
 from derive.errors import Problem
 
-NAME = r"^[a-z0-9][a-z0-9._+-]*$"
+NAME = re.compile(r"[a-z0-9][a-z0-9._+-]*")
+"""What derivations, images and lock sets may be called."""
+
+PYTHON = r"^3\.[0-9]+$"
 
 
 class Keyed(Content):
@@ -43,7 +48,26 @@ class WheelFrom(Keyed):
 
     set: str
     wheel: str
-    python: str
+    python: str = Field(pattern=PYTHON)
+
+
+def _from_kind(value: Any) -> str | None:
+    """Say which artifact a ``from`` table names: the keys ``deb``, ``source`` and ``wheel`` exclude each other."""
+    names = value if isinstance(value, dict) else {}
+    found = [name for name in ("deb", "source", "wheel") if name in names]
+    return choice(found[0]) if len(found) == 1 else None
+
+
+From = Annotated[
+    Annotated[DebFrom, Tag(choice("deb"))]
+    | Annotated[SourceFrom, Tag(choice("source"))]
+    | Annotated[WheelFrom, Tag(choice("wheel"))],
+    Discriminator(
+        _from_kind,
+        custom_error_type="from_kind",
+        custom_error_message="name one artifact: with the key deb, source or wheel",
+    ),
+]
 
 
 class UnpackDecl(Keyed):
@@ -51,8 +75,27 @@ class UnpackDecl(Keyed):
 
     builder: Literal["unpack"]
     kind: Literal["deb", "wheel", "sdist", "zip", "tar"]
-    source: DebFrom | SourceFrom | WheelFrom = Field(alias="from")
+    source: From = Field(alias="from")
     strip: int = Field(default=0, ge=0, le=8)
+
+    @model_validator(mode="after")
+    def _kind_fits(self) -> UnpackDecl:
+        match self.source:
+            case DebFrom():
+                kinds: tuple[str, ...] = ("deb",)
+            case WheelFrom():
+                kinds = ("wheel",)
+            case SourceFrom():
+                kinds = ("tar", "zip", "sdist")
+            case _:
+                assert_never(self.source)
+        if self.kind not in kinds:
+            raise ValueError(
+                f"kind {self.kind} does not fit what from names, which is unpacked as {' or '.join(kinds)}"
+            )
+        if self.strip and self.kind not in ("tar", "zip"):
+            raise ValueError(f"strip is for tar and zip: a {self.kind} has one layout")
+        return self
 
 
 class PatchDecl(Keyed):
@@ -117,7 +160,7 @@ class WheelsDecl(Keyed):
 
     builder: Literal["wheels"]
     set: str
-    python: str
+    python: str = Field(pattern=PYTHON)
     root: str
 
 
@@ -127,8 +170,8 @@ class BytecodeDecl(Keyed):
     builder: Literal["bytecode"]
     source: str = Field(alias="from")
     root: str
-    python: str
-    paths: tuple[str, ...]
+    python: str = Field(pattern=PYTHON)
+    paths: tuple[str, ...] = Field(min_length=1)
     exclude: tuple[str, ...] = ()
 
 
@@ -160,27 +203,43 @@ _MODELS: dict[str, type[Content]] = {
 }
 
 
-def parse_declarations(data: bytes, file: str) -> tuple[dict[str, Declaration], list[Problem]]:
+class Parsed(NamedTuple):
+    """What one file declares, what is wrong with it, and every name that it gives, right or wrong."""
+
+    declarations: Mapping[str, Declaration]
+    problems: list[Problem]
+    names: frozenset[str] = frozenset()
+
+
+def parse_declarations(data: bytes, file: str) -> Parsed:
     """Read one derivations file: a table per name."""
     tables, problems = parse_toml(data, file)
     found: dict[str, Any] = {}
     for name, table in (tables or {}).items():
-        if not isinstance(table, dict):
-            problems.append(Problem(where=f"{file}: {name}", message="not a table: a derivation is declared by one"))
-            continue
-        builder = table.get("builder")
-        model = _MODELS.get(builder) if isinstance(builder, str) else None
-        if model is None:
-            problems.append(
-                Problem(
-                    where=f"{file}: {name}.builder",
-                    message="no such builder" if builder else "this key is missing",
-                    detail=(f"expected  one of {', '.join(sorted(_MODELS))}", f"got       {builder!r}"),
-                )
-            )
-            continue
-        value, wrong = parse_model(model, table, file, name)
-        problems.extend(wrong)
-        if value is not None:
-            found[name] = value
-    return found, problems
+        where = key_path((name,))
+        if not NAME.fullmatch(name):
+            hint = "use lower-case letters, digits and . _ + -"
+            problems.append(Problem(where=f"{file}: {where}", message="not a name for a derivation", hint=hint))
+        elif not isinstance(table, dict):
+            message = "not a table: a derivation is declared by one"
+            problems.append(Problem(where=f"{file}: {where}", message=message))
+        elif (model := _model(table)) is None:
+            problems.append(_no_builder(table, f"{file}: {where}.builder"))
+        else:
+            value, wrong = parse_model(model, table, file, where)
+            problems.extend(wrong)
+            if value is not None:
+                found[name] = value
+    return Parsed(found, problems, frozenset(tables or ()))
+
+
+def _model(table: Mapping[str, Any]) -> type[Content] | None:
+    builder = table.get("builder")
+    return _MODELS.get(builder) if isinstance(builder, str) else None
+
+
+def _no_builder(table: Mapping[str, Any], where: str) -> Problem:
+    expected = f"expected  one of {', '.join(sorted(_MODELS))}"
+    if "builder" not in table:
+        return Problem(where=where, message="this key is missing", detail=(expected,))
+    return Problem(where=where, message="no such builder", detail=(expected, f"got       {table['builder']!r}"))

@@ -152,9 +152,6 @@ class Evaluator:
             "DERIVE_HOST_TRIPLET": TRIPLET[host],
             "DERIVE_BUILD_TRIPLET": TRIPLET[self._build],
         }
-        for key in sorted(fixed.keys() & decl.environment.keys()):
-            where = f"{declared.file}: {name}.environment.{key}"
-            self._problems.append(Problem(where=where, message="the sandbox sets this variable itself"))
         arguments: dict[str, Json] = {
             "script": self._text(declared, decl.script),
             "files": {file: self._text(declared, file) for file in decl.files},

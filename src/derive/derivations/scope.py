@@ -6,29 +6,32 @@ Core: no IO. Imports pydantic through the declarations.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from derive.content import key_path
 from derive.derivations.declarations import (
+    NAME,
     BytecodeDecl,
     ComposeDecl,
     DebianRootDecl,
     Declaration,
     PatchDecl,
     ScriptDecl,
-    SourceFrom,
     UnpackDecl,
-    WheelFrom,
     WheelsDecl,
     parse_declarations,
 )
 from derive.errors import InputErrors, Problem
 from derive.images.declarations import ImageDecl, parse_image
-from derive.lock.documents import DebianLock, Lock, PythonLock, check_against
+from derive.lock.documents import Lock, check_against
 from derive.lock.read import parse_lock
 from derive.lock.wishes import parse_wish, wish_digest
 from derive.patches.load import LoadedSeries, series_of
-from derive.project import Project
+
+if TYPE_CHECKING:
+    from derive.project import Project
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,49 +57,79 @@ class Scope:
         return self.project.files.get(f"{declared.file.removesuffix('.toml')}/{name}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """Every name that the project gives, also where what it names is wrong: a reference to it is no second problem.
+
+    ``derivations`` is None where a file could not be read, and any name may stand in it.
+    """
+
+    derivations: frozenset[str] | None
+    images: frozenset[str]
+    series: frozenset[str]
+
+
 def load_scope(project: Project) -> Scope:
     """Parse and check all that a project declares.
 
     Raises:
         InputErrors: every problem found, each with file and key path.
     """
+    from derive.derivations.checks import content_problems
+
     problems: list[Problem] = []
+    declared, names = _declared(project, problems)
     scope = Scope(
         project=project,
-        declared=_declared(project, problems),
+        declared=declared,
         images=_images(project, problems),
         locks=_locks(project, problems),
         series=_series(project, problems),
     )
-    problems.extend(_reference_problems(scope))
+    known = Names(derivations=names, images=frozenset(_image_files(project)), series=frozenset(_upstreams(project)))
+    problems.extend(_reference_problems(scope, known))
+    for name, one in declared.items():
+        problems.extend(content_problems(scope, known, name, one))
     if problems:
         raise InputErrors(problems)
     return scope
 
 
-def _declared(project: Project, problems: list[Problem]) -> dict[str, Declared]:
+def _declared(project: Project, problems: list[Problem]) -> tuple[dict[str, Declared], frozenset[str] | None]:
     found: dict[str, Declared] = {}
+    names: set[str] = set()
+    complete = True
     for name, data in project.below("derivations").items():
         if "/" in name or not name.endswith(".toml"):
             continue
         file = f"derivations/{name}"
-        declarations, wrong = parse_declarations(data, file)
-        problems.extend(wrong)
-        for key, declaration in declarations.items():
+        parsed = parse_declarations(data, file)
+        problems.extend(parsed.problems)
+        complete = complete and bool(parsed.names or not parsed.problems)
+        names |= parsed.names
+        for key, declaration in parsed.declarations.items():
             if key in found:
                 problems.append(Problem(where=f"{file}: {key}", message=f"declared in {found[key].file} already"))
             found[key] = Declared(file, declaration)
-    return found
+    return found, frozenset(names) if complete else None
+
+
+def _image_files(project: Project) -> dict[str, bytes]:
+    """Return the image files by the name of the image."""
+    files = project.below("images")
+    return {name.removesuffix(".toml"): data for name, data in files.items() if name.endswith(".toml")}
 
 
 def _images(project: Project, problems: list[Problem]) -> dict[str, ImageDecl]:
     found: dict[str, ImageDecl] = {}
-    for name, data in project.below("images").items():
-        if name.endswith(".toml"):
-            image, wrong = parse_image(data, f"images/{name}")
-            problems.extend(wrong)
-            if image is not None:
-                found[name.removesuffix(".toml")] = image
+    for name, data in _image_files(project).items():
+        if not NAME.fullmatch(name):
+            hint = "use lower-case letters, digits and . _ + -, and no folder"
+            problems.append(Problem(where=f"images/{name}.toml", message="not a name for an image", hint=hint))
+        image, wrong = parse_image(data, f"images/{name}.toml")
+        problems.extend(wrong)
+        if image is not None:
+            found[name] = image
     return found
 
 
@@ -124,10 +157,13 @@ def _locks(project: Project, problems: list[Problem]) -> dict[str, Lock]:
     return found
 
 
+def _upstreams(project: Project) -> list[str]:
+    return sorted({path.split("/", 1)[0] for path in project.below("patches") if "/" in path})
+
+
 def _series(project: Project, problems: list[Problem]) -> dict[str, LoadedSeries]:
     found: dict[str, LoadedSeries] = {}
-    files = project.below("patches")
-    for upstream in sorted({path.split("/", 1)[0] for path in files if "/" in path}):
+    for upstream in _upstreams(project):
         try:
             found[upstream] = series_of(project.below(f"patches/{upstream}"), f"patches/{upstream}")
         except InputErrors as error:
@@ -135,23 +171,26 @@ def _series(project: Project, problems: list[Problem]) -> dict[str, LoadedSeries
     return found
 
 
-def _reference_problems(scope: Scope) -> Iterator[Problem]:
-    for name, declared in scope.declared.items():
-        where = f"{declared.file}: {name}"
-        for key, target in references(declared.declaration):
-            if target not in scope.declared:
-                yield _absent(f"{where}.{key}", "derivation", target, scope.declared)
-        yield from _content_problems(scope, declared, where)
-    for name, image in scope.images.items():
-        for index, layer in enumerate(image.layers):
-            for position, target in enumerate(layer.parts):
-                if target not in scope.declared:
-                    where = f"images/{name}.toml: layers[{index}].from[{position}]"
-                    yield _absent(where, "derivation", target, scope.declared)
+def _reference_problems(scope: Scope, known: Names) -> Iterator[Problem]:
+    wanted = [
+        (f"{declared.file}: {name}.{key}", target)
+        for name, declared in scope.declared.items()
+        for key, target in references(declared.declaration)
+    ]
+    wanted += [
+        (f"images/{name}.toml: layers[{index}].from[{position}]", target)
+        for name, image in scope.images.items()
+        for index, layer in enumerate(image.layers)
+        for position, target in enumerate(layer.parts)
+    ]
+    if known.derivations is not None:
+        for where, target in wanted:
+            if target not in known.derivations:
+                yield absent(where, "derivation", target, known.derivations)
     yield from _cycles(scope)
     default = scope.project.settings.default_image
-    if default not in scope.images:
-        yield _absent("pyproject.toml: tool.derive.default-image", "image", default, scope.images)
+    if default and default not in known.images:
+        yield absent("pyproject.toml: tool.derive.default-image", "image", default, known.images)
 
 
 def references(declaration: Declaration) -> Iterator[tuple[str, str]]:
@@ -162,7 +201,7 @@ def references(declaration: Declaration) -> Iterator[tuple[str, str]]:
         case ScriptDecl():
             yield "root", declaration.root
             for role, target in declaration.inputs.items():
-                yield f"inputs.{role}", target
+                yield key_path(("inputs", role)), target
         case WheelsDecl():
             yield "root", declaration.root
         case BytecodeDecl():
@@ -175,49 +214,11 @@ def references(declaration: Declaration) -> Iterator[tuple[str, str]]:
             pass
 
 
-def _content_problems(scope: Scope, declared: Declared, where: str) -> Iterator[Problem]:
-    """Problems with what a declaration takes from locks, patches and script files."""
-    declaration = declared.declaration
-    match declaration:
-        case UnpackDecl(source=source):
-            yield from _set_problems(scope, source.set, f"{where}.from.set", wheels=isinstance(source, WheelFrom))
-            lock = scope.locks.get(source.set)
-            if isinstance(source, SourceFrom) and isinstance(lock, DebianLock):
-                names = {entry.name for entry in lock.sources}
-                if source.source not in names:
-                    yield _absent(f"{where}.from.source", "source package in the lock", source.source, names)
-        case PatchDecl(series=series):
-            if series not in scope.series:
-                yield _absent(f"{where}.series", "series under patches/", series, scope.series)
-        case ScriptDecl(script=script, files=files):
-            folder = declared.file.removesuffix(".toml")
-            for key, file in [("script", script), *((f"files[{i}]", f) for i, f in enumerate(files))]:
-                if scope.script(declared, file) is None:
-                    yield Problem(where=f"{where}.{key}", message=f"no file {folder}/{file}")
-        case WheelsDecl():
-            yield from _set_problems(scope, declaration.set, f"{where}.set", wheels=True)
-        case DebianRootDecl():
-            yield from _set_problems(scope, declaration.set, f"{where}.set", wheels=False)
-            lock = scope.locks.get(declaration.set)
-            if isinstance(lock, DebianLock) and declaration.closure not in lock.closures:
-                yield _absent(f"{where}.closure", "closure in the lock", declaration.closure, lock.closures)
-        case BytecodeDecl() | ComposeDecl():
-            pass
-
-
-def _set_problems(scope: Scope, name: str, where: str, *, wheels: bool) -> Iterator[Problem]:
-    wanted = PythonLock if wheels else DebianLock
-    if not any(path in scope.project.files for path in (f"lock/{name}.toml", f"lock/{name}.lock.json")):
-        yield _absent(where, "lock set", name, scope.locks)
-    elif name in scope.locks and not isinstance(scope.locks[name], wanted):
-        yield Problem(where=where, message=f"lock set {name} is not a {'python' if wheels else 'debian'} set")
-
-
-def _absent(where: str, what: str, name: str, known: object) -> Problem:
+def absent(where: str, what: str, name: str, known: Collection[str]) -> Problem:
+    """Return the problem of a name that nothing has, with the name that may have been meant."""
     from difflib import get_close_matches
 
-    names = sorted(known) if isinstance(known, Mapping | set) else []
-    near = get_close_matches(name, names, n=1)
+    near = get_close_matches(name, sorted(known), n=1)
     hint = f"did you mean {near[0]}?" if near else None
     return Problem(where=where, message=f"no {what} is named {name!r}", hint=hint)
 

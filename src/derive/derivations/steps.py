@@ -161,7 +161,9 @@ def installed_wheel(entry: WheelEntry, python: str, root: Derivation, build: Pla
     labels = (entry.file,)
     installed = _step(f"{entry.name} {entry.version} installed", "install-wheel", arguments, inputs, labels=labels)
     paths = [f"usr/local/lib/python{python}/dist-packages"]
-    compiled = bytecode(f"{entry.name} {entry.version} byte code", installed, root, python=python, paths=paths, exclude=(), build=build)
+    compiled = bytecode(
+        f"{entry.name} {entry.version} byte code", installed, root, python=python, paths=paths, exclude=(), build=build
+    )
     parts: dict[str, Input] = {"installed": BuiltInput(installed), "bytecode": BuiltInput(compiled)}
     return _step(f"{entry.name} {entry.version} recorded", "record", {"python": python}, parts, labels=labels)
 

@@ -23,6 +23,7 @@ from derive.errors import Corrupt, Missing, expected_got
 from derive.store.protocol import CHUNK
 
 _OPEN_BLOBS = 256
+_GATHERED = 1 << 18  # bytes hashed and written at once: for small pieces, asking costs more than the work
 
 
 class Staging:
@@ -35,6 +36,7 @@ class Staging:
         self._root = root
         self._lock: IO[bytes] | None = None
         self._folder: Path | None = None
+        self._unsettled: set[Path] = set()
         self._guard = threading.Lock()
 
     def new_path(self) -> Path:
@@ -43,6 +45,24 @@ class Staging:
             if self._folder is None:
                 self._folder = self._claim()
         return self._folder / secrets.token_hex(8)
+
+    def publish(self, staged: Path, target: Path) -> None:
+        """Move a finished, synced file into place. The move lasts from :meth:`settle` on.
+
+        Until then a power cut may undo it, never halve it: the bytes are then absent, which every reader allows for.
+        Syncing the folder after each of a thousand moves would take longer than unpacking what is moved.
+        """
+        staged.replace(target)
+        with self._guard:
+            self._unsettled.add(target.parent)
+
+    def settle(self) -> None:
+        """Make every move since the last call durable."""
+        with self._guard:
+            folders = sorted(self._unsettled)
+            self._unsettled.clear()
+        for folder in folders:
+            sync_folder(folder)
 
     def _claim(self) -> Path:
         self._root.mkdir(parents=True, exist_ok=True)
@@ -134,8 +154,7 @@ class BlobFolder:
         """Move a finished, synced file into place. The same bytes being there already is success."""
         target = self._folder / digest.hex
         staged.chmod(0o444)
-        staged.replace(target)
-        sync_folder(self._folder)
+        self._staging.publish(staged, target)
 
     def close(self) -> None:
         """Close the files kept open for reading."""
@@ -175,15 +194,18 @@ class FileWriter:
         self._folder = folder
         self._file: IO[bytes] | None = None
         self._hasher = hashlib.sha256()
+        self._gathered = bytearray()
         self._size = 0
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes."""
-        if self._file is None:
-            self._file = self._path.open("xb", buffering=CHUNK)
-        self._hasher.update(data)
-        self._file.write(data)
         self._size += len(data)
+        if len(self._gathered) + len(data) <= _GATHERED:
+            self._gathered += data
+            return
+        self._pass_on(self._gathered)
+        self._gathered.clear()
+        self._pass_on(data)
 
     @property
     def size(self) -> int:
@@ -192,14 +214,14 @@ class FileWriter:
 
     def commit(self, expected: Digest | None = None) -> Digest:
         """Sync and rename into place."""
+        self._pass_on(self._gathered)
         digest = Digest(self._hasher.hexdigest())
         if expected is not None and digest != expected:
             raise Corrupt("the bytes are not what their name says", detail=expected_got(expected, digest))
         if self._folder.has(digest):
             self._drop()
             return digest
-        if self._file is None:
-            self._file = self._path.open("xb")
+        assert self._file is not None
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
@@ -213,6 +235,12 @@ class FileWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._drop()
+
+    def _pass_on(self, data: bytes | bytearray | memoryview) -> None:
+        if self._file is None:
+            self._file = self._path.open("xb", buffering=CHUNK)
+        self._hasher.update(data)
+        self._file.write(data)
 
     def _drop(self) -> None:
         if self._file is not None:
@@ -233,13 +261,26 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
+def sync_file_system(folder: Path) -> None:
+    """Make everything in a folder's file system durable; other disks of the machine are not waited for."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if libc.syncfs(fd):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(folder))
+    finally:
+        os.close(fd)
+
+
 def write_whole(path: Path, data: bytes, staging: Staging) -> None:
-    """Write a small file durably under its final name, or not at all."""
+    """Write a small file under its final name, or not at all; it stays there once the staging folder has settled."""
     staged = staging.new_path()
     with staged.open("xb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
     staged.chmod(0o644)
-    staged.replace(path)
-    sync_folder(path.parent)
+    staging.publish(staged, path)

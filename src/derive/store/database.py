@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The store's database: realisations by resolved id, derivations, the blobs under each tree, roots and memos.
 
-Edge: SQLite. Rows are added only after the bytes that they speak of are durable.
+Edge: SQLite. Rows are added only after the bytes that they speak of are synced and in place. A power
+cut may take back the move into place and leave the row: whoever reads one asks whether its bytes are present.
 """
 
 from __future__ import annotations
 
 import errno
 import json
+import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from typing import Any
 from derive.canonical import Digest
 
 _SCHEMA_VERSION = 1
+_PATIENCE_S = 60
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS realisations (
     resolved TEXT PRIMARY KEY, outputs TEXT NOT NULL, builder TEXT NOT NULL, engine TEXT NOT NULL,
@@ -189,23 +193,22 @@ class Database:
     @contextmanager
     def _cursor(self) -> Iterator[sqlite3.Cursor]:
         with self._guard:
-            if self._connection is None:
-                self._connection = self._open()
-            cursor = self._connection.cursor()
             try:
-                yield cursor
+                if self._connection is None:
+                    self._connection = self._open()
+                with closing(self._connection.cursor()) as cursor:
+                    yield cursor
             except BaseException as error:
-                if self._connection.in_transaction:
+                if self._connection is not None and self._connection.in_transaction:
                     self._connection.rollback()
-                if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
-                    raise OSError(errno.ENOSPC, str(error), str(self._path)) from error
+                refusal = _refusal(error, self._path) if isinstance(error, sqlite3.Error) else None
+                if refusal is not None:
+                    raise refusal from error
                 raise
-            finally:
-                cursor.close()
 
     def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, timeout=60, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode=WAL")
+        connection = sqlite3.connect(self._path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
+        _begin_wal(connection)
         # A power cut may take the last rows: their outputs are then built or found again.
         connection.execute("PRAGMA synchronous=NORMAL")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -221,3 +224,36 @@ class Database:
                 hint="use another --store folder, or the derive that made this one",
             )
         return connection
+
+
+def _begin_wal(connection: sqlite3.Connection) -> None:
+    """Switch a database to WAL. Where several processes make one, SQLite itself does not wait here for the others."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _refusal(error: sqlite3.Error, path: Path) -> Exception | None:
+    """Return what one of SQLite's errors is to a person; a full disk is the system's error, and others are faults."""
+    from derive.errors import Corrupt, HostRefuses, Unavailable
+
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what SQLite adds to it
+    if code == sqlite3.SQLITE_FULL:
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+        hint = "name a store that you can write to: --store, or DERIVE_STORE"
+        return HostRefuses(f"the store cannot be written: {error}", where=str(path), hint=hint)
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        hint = "move it and its -wal and -shm out of the store: what it knows is found or built again"
+        return Corrupt(f"the store's database is damaged: {error}", where=str(path), hint=hint)
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        hint = "look for another derive that stands still"
+        return Unavailable(f"another process holds the database for {_PATIENCE_S} s", where=str(path), hint=hint)
+    return HostRefuses("the store's disk fails", where=str(path)) if code == sqlite3.SQLITE_IOERR else None

@@ -10,22 +10,24 @@ import fcntl
 import json
 import os
 import stat
+import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 from derive.canonical import Digest
-from derive.errors import Corrupt, Missing, expected_got
-from derive.store.blobs import BlobFolder, FileWriter, Staging, sync_folder, write_whole
+from derive.errors import Corrupt, Interrupted, Missing, expected_got
+from derive.store.blobs import BlobFolder, FileWriter, Staging, sync_file_system, sync_folder, write_whole
 from derive.store.database import Database
 from derive.store.listings import blobs_of, dump_listing, load_listing
 from derive.store.protocol import CHUNK
 from derive.trees.listing import File, Listing, Location
 from derive.trees.nar import nar_digest
 
+_ASK_AGAIN_S = 0.05  # a lock cannot be waited for and given up at once
 _FOLDERS = ("blobs/sha256", "listings", "trees", "logs", "locks", "tmp")
 
 
@@ -46,6 +48,7 @@ class LocalStore:
             with self.locked("index"):  # another process may have made the store meanwhile, and named an image
                 if not (self.root / "index.json").exists():
                     write_whole(self.root / "index.json", _index([]), self.staging)
+                    self.staging.settle()
                 write_whole(layout, b'{"imageLayoutVersion":"1.0.0"}', self.staging)
         self.staging.sweep()
         return self
@@ -53,9 +56,12 @@ class LocalStore:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._blobs.close()
-        self.database.close()
-        self.staging.close()
+        try:
+            self.staging.settle()
+        finally:
+            self._blobs.close()
+            self.database.close()
+            self.staging.close()
 
     def has_blob(self, digest: Digest) -> bool:
         """Say whether the blob is present."""
@@ -103,10 +109,13 @@ class LocalStore:
         if not self.has_tree(digest):
             with self.locked(f"listing-{digest.hex}"):
                 if not self.has_tree(digest):
-                    # Away first with a listing whose blobs are gone: the new rows would vouch for it.
-                    self._listing_path(digest).unlink(missing_ok=True)
+                    path = self._listing_path(digest)
+                    if path.exists():
+                        # Away first with a listing whose blobs are gone: the new rows would vouch for it.
+                        path.unlink()
+                        sync_folder(path.parent)
                     self.database.add_tree(digest, blobs)
-                    write_whole(self._listing_path(digest), dump_listing(listing), self.staging)
+                    write_whole(path, dump_listing(listing), self.staging)
         return digest
 
     def read(self, file: File) -> Iterator[bytes]:
@@ -133,12 +142,16 @@ class LocalStore:
         return target
 
     @contextmanager
-    def locked(self, name: str) -> Iterator[None]:
-        """Hold a lock shared by all processes; the kernel drops it when its holder dies."""
+    def locked(self, name: str, cancel: threading.Event | None = None) -> Iterator[None]:
+        """Hold a lock shared by all processes; the kernel drops it when its holder dies.
+
+        Raises:
+            Interrupted: when ``cancel`` is set while another process holds it.
+        """
         path = self.root / "locks" / name
         while True:
             with path.open("ab") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                _wait_for(lock, cancel)
                 try:
                     if os.fstat(lock.fileno()).st_ino != path.stat().st_ino:
                         continue
@@ -168,14 +181,16 @@ class LocalStore:
             manifests = sorted(
                 [*others, entry], key=lambda m: str(m["annotations"]["org.opencontainers.image.ref.name"])
             )
+            self.staging.settle()  # what is named lasts as long as its name
             write_whole(self.root / "index.json", _index(manifests), self.staging)
+        self.staging.settle()
 
     def _write_folder(self, digest: Digest, target: Path) -> None:
         from derive.trees.materialise import materialise
 
         staged = self.staging.new_path()
         materialise(self, self.listing(digest), staged)
-        os.sync()  # thousands of small files: one sync for all of them costs less than one for each
+        sync_file_system(self.root)  # thousands of small files: one sync for all of them costs less than one for each
         staged.replace(target)
         sync_folder(target.parent)
 
@@ -201,6 +216,20 @@ class LocalStore:
             raise Corrupt(f"a compressed file in blob {at.blob.short} cannot be read: {error}") from error
         if seen != file.size or not inflater.eof or inflater.unused_data:
             raise Corrupt("a compressed file has another size", detail=expected_got(file.size, seen))
+
+
+def _wait_for(lock: IO[bytes], cancel: threading.Event | None) -> None:
+    if cancel is None:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if cancel.wait(_ASK_AGAIN_S):
+                raise Interrupted("stopped while another process builds the same") from None
+        else:
+            return
 
 
 def _index(manifests: list[dict[str, object]]) -> bytes:

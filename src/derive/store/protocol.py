@@ -29,7 +29,7 @@ class BlobWriter(Protocol):
         """Bytes written so far."""
 
     def commit(self, expected: Digest | None = None) -> Digest:
-        """Make the blob durable and visible, and return its digest.
+        """Make the blob's bytes durable and visible, and return its digest.
 
         Raises:
             Corrupt: when the bytes are not the expected ones; nothing is kept.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import subprocess
@@ -107,6 +108,25 @@ def test_sweeping_spares_the_living_and_removes_what_the_killed_left(tmp_path: P
         staging.sweep()
         assert staged(tmp_path) == [mine]
         assert len(list((tmp_path / "tmp").glob("*.lock"))) == 1
+
+
+def test_a_lock_that_a_sweeper_took_away_before_it_was_held_is_made_again(
+    tmp_path: Path, staging: Staging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = fcntl.flock
+    calls: list[int] = []
+
+    def flock(file: int, operation: int) -> None:
+        if not calls:
+            for path in (tmp_path / "tmp").iterdir():
+                path.unlink()
+        calls.append(operation)
+        real(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    folder = staging.new_path().parent
+    assert len(calls) == 2
+    assert folder.with_suffix(".lock").exists()
 
 
 def test_sweeping_a_store_that_never_staged_is_nothing(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from derive.canonical import Digest, sha256
-from derive.errors import Missing
+from derive.errors import Interrupted, Missing
 from derive.store.local import LocalStore
 from derive.store.protocol import read_all
 from derive.trees.listing import DIRECTORY, File, Listing, Location, Symlink
@@ -143,7 +143,7 @@ def test_an_old_listing_is_not_vouched_for_by_new_rows(store: LocalStore, monkey
     digest = store.add_listing(first)
     store.blob_path(pack).unlink()
 
-    def stop(*_: object) -> None:
+    def stop(*_: object, **__: object) -> None:
         raise OSError("stopped here")
 
     monkeypatch.setattr("derive.store.local.write_whole", stop)
@@ -243,6 +243,15 @@ def test_names_in_the_index_are_sorted_and_moved(store: LocalStore) -> None:
     }
 
 
+def test_what_is_named_is_settled_before_its_name(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr("derive.store.blobs.sync_folder", lambda folder: synced.append(folder.name))
+    manifest = add_blob(store, b"manifest")
+    assert "sha256" not in synced
+    store.tag("a", manifest, 8, MANIFEST)
+    assert synced[-2:] == ["sha256", store.root.name]
+
+
 def test_threads_that_name_images_at_once_lose_none(store: LocalStore) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: store.tag(f"{n:02}", sha256(b"m"), 1, MANIFEST), range(24)))
@@ -280,6 +289,23 @@ def test_locks_of_different_names_do_not_wait_for_each_other(store: LocalStore) 
 
     with store.locked("a"), store.locked("b"), ThreadPoolExecutor(1) as pool:
         assert pool.submit(take, "c").result(timeout=20) == "c"
+
+
+def test_waiting_for_a_lock_can_be_given_up(store: LocalStore) -> None:
+    cancel = threading.Event()
+
+    def take() -> None:
+        with store.locked("x", cancel):
+            pass
+
+    with ThreadPoolExecutor(1) as pool:
+        with store.locked("x"):
+            waiting = pool.submit(take)
+            assert not waiting.done()
+            cancel.set()
+            with pytest.raises(Interrupted):
+                waiting.result(timeout=20)
+        take()  # a lock that nobody holds is taken without asking
 
 
 def test_the_log_of_a_name_lies_in_the_store(store: LocalStore) -> None:

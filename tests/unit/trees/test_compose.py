@@ -73,7 +73,7 @@ def test_a_collision_names_what_each_part_gives() -> None:
         "b           symlink to q",
         f"one, three  file of 1 bytes, {sha256(b'x')}",
     )
-    assert problem.hint == "say under wins which part's entry stands"
+    assert problem.hint == "leave it out of all but one, or say in a compose under wins whose entry stands"
 
 
 def test_the_order_of_parts_decides_nothing() -> None:

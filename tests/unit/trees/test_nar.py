@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from derive.store.memory import MemoryStore
 from derive.trees.listing import DIRECTORY, EMPTY, File, Listing, Symlink
 from derive.trees.nar import frames, nar_digest, serialise, single
 from derive.trees.pack import add_members
+from derive.trees.scan import scan_folder
 from support.folders import ODD, Plain, Spec, members_of, nix_dump, nix_hash, write_folder
 
 EMPTY_FOLDER_NAR = bytes.fromhex(
@@ -51,6 +54,25 @@ def test_a_folder_is_the_bytes_and_the_hash_that_nix_gives(tmp_path: Path, spec:
     data = nar(spec)
     assert data == nix_dump(tmp_path / "tree")
     assert sha256(data).hex == nix_hash(tmp_path / "tree")
+
+
+def test_the_page_of_the_format_gives_these_bytes_and_digests(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "formats" / "tree-digest.md").read_text()
+    table = re.search(r"these 96 bytes:\n\n```text\n(.*?)```", page, re.DOTALL)
+    script = re.search(r"```sh\n(.*?)```", page, re.DOTALL)
+    assert table is not None
+    assert script is not None
+    assert bytes.fromhex(re.sub(r'".*', "", table[1], flags=re.MULTILINE)) == EMPTY_FOLDER_NAR
+    subprocess.run(["bash", "-ec", script[1]], check=True, cwd=tmp_path)
+    with scan_folder(tmp_path / "tree") as scan:
+        store = MemoryStore()
+        listing = add_members(store, scan.members())
+    data = b"".join(serialise(listing, lambda _, file: store.read(file)))
+    assert re.findall(r"^sha256:[0-9a-f]{64}$", page, re.MULTILINE) == [
+        str(sha256(EMPTY_FOLDER_NAR)),
+        str(sha256(data)),
+    ]
+    assert f"serialises to {len(data)} bytes" in page
 
 
 @pytest.mark.parametrize("size", [*range(18), 2**16 - 1, 2**16, 2**16 + 1, 2**20 - 1, 2**20, 3 * 2**20 + 5])
