@@ -114,16 +114,16 @@ class OtherEngine:
     place: Path
     as_nobody: bool
 
-    def start(self, script: str, *, timeout_s: float | None = 30) -> subprocess.Popen[str]:
+    def start(self, script: str, *, marker: str | None = None) -> subprocess.Popen[str]:
+        """With a marker, every process of the run has it among its arguments, the keeper's and bubblewrap's too."""
         command = [sys.executable, str(DRIVER)]
-        if self.as_nobody:
-            # Supplementary groups on purpose: a person's session has some.
-            command = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", f"--groups=4,20,{NOBODY}", *command]
+        if os.geteuid() == 0:
+            command = [*switch_to(NOBODY if self.as_nobody else 0), *command]
         engine = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/"
         )
         assert engine.stdin is not None
-        question = {"root": str(self.root.folder), "place": str(self.place), "script": script, "timeout_s": timeout_s}
+        question = {"root": str(self.root.folder), "place": str(self.place), "script": script, "marker": marker}
         engine.stdin.write(json.dumps(question))
         engine.stdin.close()
         return engine
@@ -178,16 +178,33 @@ def box(sandbox: Bubblewrap, root: Root, tmp_path: Path) -> Iterator[Box]:
         yield Box(sandbox, root, scratch)
 
 
+def switch_to(user: int) -> list[str]:
+    """Begin a command that runs as another user, with supplementary groups, as a person's session has some."""
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", f"--groups=4,20,{user}"]
+
+
+@pytest.fixture(scope="session")
+def ordinary_user() -> bool:
+    """Say whether an ordinary user must be switched to, after a look whether that one can run an engine here."""
+    if os.geteuid() != 0:
+        return False
+    command = [*switch_to(NOBODY), sys.executable, "-c", "import derive"]
+    tried = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
+    if tried.returncode != 0:
+        skip_or_fail(f"an ordinary user cannot run this Python or this checkout: {tried.stderr.strip()[-200:]}")
+    return True
+
+
 @pytest.fixture(params=["root", "ordinary"])
 def engine(request: pytest.FixtureRequest, sandbox: Bubblewrap, root: Root) -> Iterator[OtherEngine]:
     """An engine in another process, started by root and by an ordinary user. The root tree belongs to this user."""
     assert sandbox.program
     ordinary = request.param == "ordinary"
     if os.geteuid() != 0 and not ordinary:
-        skip_or_fail("only root can try what root's engine does")
+        pytest.skip("only root can try what root's engine does")
     place = Path(tempfile.mkdtemp(prefix="derive-engine-"))
     try:
-        switch = ordinary and os.geteuid() == 0
+        switch = ordinary and bool(request.getfixturevalue("ordinary_user"))
         if switch:
             os.chown(place, NOBODY, NOBODY)
         yield OtherEngine(root, place, as_nobody=switch)
@@ -210,16 +227,6 @@ def survivors(marker: str) -> list[int]:
     return found
 
 
-def gone_within(seconds: float, marker: str) -> bool:
-    """Wait until no process with the marker is left."""
-    until = time.monotonic() + seconds
-    while survivors(marker):
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return True
-
-
 class Survivors:
     """A marker of its own for each test: the length of a sleep that nobody else sleeps."""
 
@@ -229,8 +236,20 @@ class Survivors:
     def now(self) -> list[int]:
         return survivors(self.marker)
 
+    def there_within(self, seconds: float) -> bool:
+        return _holds_within(seconds, lambda: bool(self.now()))
+
     def gone_within(self, seconds: float) -> bool:
-        return gone_within(seconds, self.marker)
+        return _holds_within(seconds, lambda: not self.now())
+
+
+def _holds_within(seconds: float, holds: Callable[[], bool]) -> bool:
+    until = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from derive.sandbox.probe import find_sandbox
-from derive.sandbox.request import RootEntry, RootFile, RootFolder, RootLink, SandboxRequest, Script
+from derive.sandbox.request import Program, RootEntry, RootFile, RootFolder, RootLink, SandboxRequest, Script
 from derive.sandbox.scratch import scratch_folders
 from derive.sandbox.spec import sandbox_spec
 
@@ -34,6 +34,9 @@ def top_level(root: Path) -> tuple[RootEntry, ...]:
 def main() -> None:
     """Answer one question."""
     question = json.load(sys.stdin)
+    script, marker = question["script"], question["marker"]
+    command = Script(text=script) if marker is None else Program(argv=("/bin/sh", "-euc", script, marker))
+    sandbox = find_sandbox()
     root = Path(question["root"])
     with scratch_folders(Path(question["place"])) as scratch:
         request = SandboxRequest(
@@ -43,16 +46,20 @@ def main() -> None:
             work=os.fsencode(scratch.work),
             out=os.fsencode(scratch.out),
             devices=None if scratch.devices is None else os.fsencode(scratch.devices),
-            command=Script(text=question["script"]),
+            command=command,
             environment={},
             jobs=2,
         )
-        outcome = find_sandbox().run(
-            sandbox_spec(request),
-            log=lambda line: print(line.decode(errors="replace"), flush=True),  # noqa: T201 (its protocol)
-            timeout_s=question["timeout_s"],
-        )
-    print(outcome, flush=True)  # noqa: T201
+        if marker is not None:
+            say("about to run")
+        outcome = sandbox.run(sandbox_spec(request), log=lambda line: say(line.decode(errors="replace")), timeout_s=30)
+    say(str(outcome))
+
+
+def say(line: str) -> None:
+    """Pass a line to the test at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

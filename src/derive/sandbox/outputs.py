@@ -6,6 +6,7 @@ Edge: reads the folder, writes through the store.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def take_output(
     Raises:
         BuildFailed: naming what no tree can hold, every reference that nothing allows, every allowance that is stale.
     """
-    texts = SANDBOX_PATHS if store_path is None else (*SANDBOX_PATHS, store_path)
+    texts = SANDBOX_PATHS if store_path is None else (*SANDBOX_PATHS, os.path.abspath(store_path))  # noqa: PTH100 (bytes)
     scan = ReferenceScan(texts)
     try:
         with scan_folder(folder, own=True) as found:

@@ -94,7 +94,7 @@ def _collision(
     names = ", ".join(sorted({members[0] for members in groups.values()}))
     width = max(len(", ".join(members)) for members in groups.values())
     detail = sorted(f"{', '.join(members):<{width}}  {_describe(entry)}" for entry, members in groups.items())
-    hint = "say under wins which part's entry stands"
+    hint = "leave it out of all but one, or say in a compose under wins whose entry stands"
     if below is not None:
         part, inner = below
         links = any(isinstance(entry, Symlink) for entry in groups)

@@ -81,15 +81,20 @@ class FolderScan:
         os.close(self._top)
 
     def _chunks(self, path: bytes) -> Iterator[bytes]:
-        file = self._open(path)
+        file, size = self._open(path)
+        asked = min(_CHUNK, size + 1)
+        seen = 0
         try:
-            size = os.fstat(file).st_size
-            while chunk := os.read(file, min(_CHUNK, size + 1)):
+            while chunk := os.read(file, asked):
+                seen += len(chunk)
                 yield chunk
+                if seen == size and len(chunk) < asked:
+                    break  # less came than was asked for: the end
         finally:
             os.close(file)
 
-    def _open(self, path: bytes) -> int:
+    def _open(self, path: bytes) -> tuple[int, int]:
+        """Open a file; return its descriptor and its size in bytes."""
         folder, _, name = path.rpartition(b"/")
         try:
             # O_NONBLOCK: should a fifo have taken the file's place, opening it must not wait for a writer.
@@ -98,10 +103,11 @@ class FolderScan:
             if error.errno not in (errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.ENXIO):
                 raise
             raise _changed(path) from error
-        if not stat.S_ISREG(os.fstat(file).st_mode):
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode):
             os.close(file)
             raise _changed(path)
-        return file
+        return file, found.st_size
 
     def _enter(self, folder: bytes) -> int:
         """Keep the last folder open: in NAR order the next file mostly lies in the same one."""

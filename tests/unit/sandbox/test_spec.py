@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from derive.canonical import encode, escape
 from derive.errors import InputErrors
-from derive.sandbox.request import Program, RootFile, RootFolder, RootLink, SandboxRequest, Script
+from derive.sandbox.request import FIXED_ENVIRONMENT, Program, RootFile, RootFolder, RootLink, SandboxRequest, Script
 from derive.sandbox.spec import (
     DEVICES,
     Bind,
@@ -139,3 +140,12 @@ def test_everything_wrong_is_said_at_once() -> None:
 def test_every_file_needs_its_descriptor() -> None:
     with pytest.raises(ValueError, match="1 files need as many descriptors, got 0"):
         bwrap_arguments(sandbox_spec(REQUEST))
+
+
+def test_the_documented_environment_is_the_one_that_is_set() -> None:
+    page = (Path(__file__).parents[3] / "docs/sandbox.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    for name, value in FIXED_ENVIRONMENT.items():
+        assert any(f"`{name}`" in row and f"`{value}`" in row for row in rows), name
+    for path in ("/build", "/out", "/tmp", "/proc", "/dev", "/in/.derive-script"):
+        assert any(f"`{path}`" in row for row in rows), path

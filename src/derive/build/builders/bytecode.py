@@ -19,7 +19,7 @@ from derive.sandbox.request import Program
 from derive.sandbox.scratch import ScratchFolders, scratch_folders
 from derive.trees.listing import EMPTY, Listing
 from derive.trees.materialise import materialise
-from derive.trees.pack import add_members
+from derive.trees.pack import NewFile, add_members
 from derive.trees.scan import scan_folder
 from derive.wheels import bytecode
 
@@ -52,11 +52,9 @@ def _compile(
     request: ResolvedDerivation, context: Context, folders: ScratchFolders, sources: tuple[bytes, ...]
 ) -> bytes:
     tool = folders.top / "tool"
-    tool.mkdir(mode=0o755)
-    (tool / bytecode.SCRIPT).write_bytes(bytecode.script())
-    (tool / "worklist").write_bytes(bytecode.worklist(sources))
-    for file in tool.iterdir():
-        file.chmod(0o444)
+    files = {bytecode.SCRIPT.encode(): bytecode.script(), b"worklist": bytecode.worklist(sources)}
+    members = [(path, NewFile(executable=False, chunks=[data])) for path, data in files.items()]
+    materialise(context.store, add_members(context.store, members), tool)
     command = bytecode.command(
         python=f"{_INTERPRETER}{request.arguments['python']}",
         script=f"/in/tool/{bytecode.SCRIPT}",

@@ -20,7 +20,7 @@ from derive.trees.compose import compose
 def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]:
     """Write the layer; ``descriptor`` is a small document with its sizes and diff id."""
     store = context.store
-    trees = [(role, store.listing(request.tree(role))) for role in sorted(request.inputs)]
+    trees = [(name, store.listing(request.tree(f"tree.{index}"))) for index, name in enumerate(context.labels)]
     listing = compose(trees, {}, where=context.name)
     modes = ModeTable.from_document(request.arguments["modes"])
     encoding = Encoding.from_document(request.arguments["encoding"])

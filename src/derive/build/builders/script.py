@@ -19,6 +19,9 @@ from derive.sandbox.references import Allowance
 from derive.sandbox.request import Command, SandboxRequest, Script, root_entries
 from derive.sandbox.scratch import ScratchFolders, scratch_folders
 from derive.sandbox.spec import sandbox_spec
+from derive.store.protocol import Store
+from derive.trees.materialise import materialise
+from derive.trees.pack import NewFile, add_members
 
 FILES = "files"
 """The input under which a script finds the small sources that stand beside it."""
@@ -31,7 +34,7 @@ def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]
     with scratch_folders(Path(context.scratch).parent) as folders:
         sources = {name: os.fsencode(context.store.folder(request.tree(role))) for name, role in inputs.items()}
         if arguments["files"]:
-            sources[FILES] = os.fsencode(_write_files(folders.top, arguments["files"]))
+            sources[FILES] = os.fsencode(_write_files(context.store, folders.top, arguments["files"]))
         script = Script(text=unescape(str(arguments["script"])).decode())
         environment = arguments["environment"]
         assert isinstance(environment, Mapping)
@@ -82,16 +85,12 @@ def run_in_sandbox(
         raise failure
 
 
-def _write_files(top: Path, files: Json) -> Path:
-    folder = top / FILES
-    folder.mkdir(mode=0o755)
+def _write_files(store: Store, top: Path, files: Json) -> Path:
     assert isinstance(files, Mapping)
-    for name, text in files.items():
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(unescape(str(text)))
-        target.chmod(0o444)
-    return folder
+    # By way of a listing, so that modes and times are those of every other input.
+    members = [(name.encode(), NewFile(executable=False, chunks=[unescape(str(t))])) for name, t in files.items()]
+    materialise(store, add_members(store, members), top / FILES)
+    return top / FILES
 
 
 def _allowances(document: Json) -> list[Allowance]:
