@@ -1,15 +1,79 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all rings share: property tests look at the same examples every time, unless asked to explore.
+"""What all rings share: the project's own image, derived once from a cold store, and a mirror that serves its sources.
 
-DERIVE_HYPOTHESIS=explore .venv/bin/python -m pytest tests/property
+Property tests look at the same examples every time, unless asked to explore:
+
+    DERIVE_HYPOTHESIS=explore .venv/bin/python -m pytest tests/property
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+from support.cli import CHECKOUT, derive
+from support.derived import PLATFORMS, Derived
+from support.mirror import Mirror, mirror_of
+from support.variants import copy_checkout
 
 settings.register_profile("fixed", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("DERIVE_HYPOTHESIS", "fixed"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what derives the project's own image: its sources come from the registries."""
+    for item in items:
+        if "derived" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.network)
+
+
+@pytest.fixture(scope="session")
+def derived(tmp_path_factory: pytest.TempPathFactory) -> Derived:
+    """Derive the image ``probe`` of this checkout for both platforms; DERIVE_TEST_STORE names a store to keep."""
+    kept = os.environ.get("DERIVE_TEST_STORE")
+    store = Path(kept) if kept else tmp_path_factory.mktemp("derived") / "store"
+    digests = {
+        platform: derive("image", "probe", "--platform", platform, "--store", str(store)).answer
+        for platform in PLATFORMS
+    }
+    return Derived(store, digests)
+
+
+@pytest.fixture(scope="session")
+def mirror(derived: Derived) -> Iterator[Mirror]:
+    """Serve the locked artifacts on loopback, so that cold stores fill without the network."""
+    with mirror_of(CHECKOUT, derived.store) as running:
+        yield running
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of this checkout's content that a test may change."""
+    return copy_checkout(tmp_path / "check out")  # with a space, as people have them
+
+
+@pytest.fixture
+def warm(derived: Derived, tmp_path: Path) -> Iterator[Path]:
+    """A store of its own that holds what the session's store holds; blobs are hard links, the rest is copied."""
+    target = tmp_path / "warm"
+    trees = derived.store / "trees"  # made again when a sandbox asks for them
+    shutil.copytree(derived.store, target, copy_function=_link, ignore=lambda folder, _: _all_of(folder, trees))
+    yield target
+    shutil.rmtree(target, ignore_errors=True)
+
+
+def _link(source: str, target: str) -> None:
+    if "/blobs/" in source:
+        os.link(source, target)
+    else:
+        shutil.copy2(source, target)
+
+
+def _all_of(folder: str, excluded: Path) -> list[str]:
+    return [path.name for path in excluded.iterdir()] if Path(folder) == excluded else []

@@ -11,17 +11,30 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from derive.errors import Problem
 
+_MAX_INTEGER = 2**53
+
 M = TypeVar("M", bound="Content")
+T = TypeVar("T")
 
 
 class Content(BaseModel):
     """Base of everything read from a content file: frozen, and unknown keys refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, str_strip_whitespace=False)
+
+
+def _some(values: T) -> T:
+    if not values:
+        raise ValueError("name at least one")
+    return values
+
+
+Some = AfterValidator(_some)
+"""For tuples: not pydantic's own least length, which adds its complaint to that about a wrong element."""
 
 
 def to_key(field: str) -> str:
@@ -33,6 +46,8 @@ def parse_toml(data: bytes, file: str) -> tuple[dict[str, Any] | None, list[Prob
     """Parse TOML; a float becomes ``{"decimal": <its text>}``, since no float enters a hashed document."""
     try:
         return _with_decimals(tomllib.loads(data.decode("utf-8"), parse_float=_decimal)), []
+    except UnicodeDecodeError as error:
+        return None, [Problem(where=file, message=f"not valid TOML: not UTF-8, at byte {error.start}")]
     except (ValueError, RecursionError) as error:
         return None, [Problem(where=file, message=f"not valid TOML: {error}")]
 
@@ -82,6 +97,8 @@ def _with_decimals(value: Any) -> Any:
         return {"decimal": str(value)}
     if isinstance(value, dict):
         return {key: _with_decimals(item) for key, item in value.items()}
+    if isinstance(value, int) and not -_MAX_INTEGER < value < _MAX_INTEGER:
+        raise ValueError(f"{value} is no number that a document can hold: it is beyond 2^53")
     return [_with_decimals(item) for item in value] if isinstance(value, list) else value
 
 
@@ -89,6 +106,16 @@ _MESSAGES = {
     "missing": "this key is missing",
     "extra_forbidden": "unknown key",
 }
+
+
+def _got(value: Any) -> tuple[str, ...]:
+    match value:
+        case {"decimal": text, **others} if not others:
+            return (f"got       {text}",)
+        case dict():
+            return ()
+        case _:
+            return (f"got       {value!r}"[:200],)
 
 
 def _problem(item: Any, where: str, prefix: str) -> Problem:
@@ -99,5 +126,5 @@ def _problem(item: Any, where: str, prefix: str) -> Problem:
     if message is None:
         message = item["msg"].removeprefix("Value error, ")
         message = message[:1].lower() + message[1:]
-        detail = () if isinstance(item["input"], dict) else (f"got       {item['input']!r}"[:200],)
+        detail = _got(item["input"])
     return Problem(where=f"{where}: {path}" if path else where, message=message, detail=detail)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from derive.canonical import Digest, digest_document, sha256
+from derive.canonical import Digest, digest_document, escape, sha256
 from derive.derivations.model import Platform
 from derive.errors import InputErrors, Problem, expected_got
 
@@ -20,6 +20,7 @@ CONTENT_ROOTS = ("lock", "patches", "derivations", "images")
 """The root folders whose files decide bytes."""
 
 _PLATFORMS = ("linux/amd64", "linux/arm64")
+_LINK = "a link: content files are ordinary files"
 _KEYS = {"format", "default-image", "build-platform"}
 
 
@@ -71,26 +72,46 @@ def find_root(start: Path) -> Path:
     )
 
 
-def load_project(root: Path) -> Project:
+def require_root(root: Path) -> Path:
+    """Return a folder that is said to be a project; raises InputErrors when it is none."""
+    _require_table(root)
+    return root
+
+
+def load_project(root: Path, more: Callable[[Project], Iterable[Problem]] = lambda _: ()) -> Project:
     """Read a project's settings and content files.
 
+    ``more`` is asked what else is wrong when something is, so that everything is said at once.
+
     Raises:
-        InputErrors: on wrong settings, links or unreadable files among the content; all at once.
+        InputErrors: on wrong settings, links, unreadable files and odd names among the content; all at once.
     """
-    table = _table(root / "pyproject.toml")
-    if table is None:
-        raise InputErrors.one(
-            "no [tool.derive] table", where=str(root / "pyproject.toml"), hint="make a project: derive init FOLDER"
-        )
+    table = _require_table(root)
     problems = _setting_problems(table)
     files: dict[str, bytes] = {}
     for name in CONTENT_ROOTS:
-        _read_folder(root / name, name, files, problems)
+        if (root / name).is_symlink():
+            problems.append(Problem(where=name, message=_LINK))
+        else:
+            _read_folder(root / name, name, files, problems)
+    build_platform: Platform = "linux/arm64" if table.get("build-platform") == "linux/arm64" else "linux/amd64"
+    default_image = table.get("default-image")
+    settings = Settings(
+        default_image=default_image if isinstance(default_image, str) else "", build_platform=build_platform
+    )
+    project = Project(root=root, settings=settings, files=files)
     if problems:
-        raise InputErrors(problems)
-    build_platform: Platform = "linux/arm64" if table["build-platform"] == "linux/arm64" else "linux/amd64"
-    settings = Settings(default_image=str(table["default-image"]), build_platform=build_platform)
-    return Project(root=root, settings=settings, files=files)
+        raise InputErrors([*problems, *more(project)])
+    return project
+
+
+def _require_table(root: Path) -> dict[str, object]:
+    file = root / "pyproject.toml"
+    table = _table(file)
+    if table is None:
+        message = "no [tool.derive] table" if file.exists() else "no such file"
+        raise InputErrors.one(message, where=str(file), hint="make a project: derive init FOLDER")
+    return table
 
 
 def _table(path: Path) -> dict[str, object] | None:
@@ -99,7 +120,9 @@ def _table(path: Path) -> dict[str, object] | None:
             document = tomllib.load(file)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except ValueError as error:
+    except OSError as error:
+        raise InputErrors.one(_unreadable(error), where=str(path)) from error
+    except (ValueError, RecursionError) as error:
         raise InputErrors.one(f"not valid TOML: {error}", where=str(path)) from error
     tool = document.get("tool", {})
     table = tool.get("derive") if isinstance(tool, dict) else None
@@ -119,7 +142,7 @@ def _setting_problems(table: Mapping[str, object]) -> list[Problem]:
     if platform not in _PLATFORMS:
         detail = expected_got(" or ".join(_PLATFORMS), platform)
         problems.append(Problem(where=f"{where}.build-platform", message="no such platform", detail=detail))
-    if not isinstance(table.get("default-image", ""), str):
+    if not isinstance(table.get("default-image", "-"), str) or table.get("default-image") == "":
         problems.append(Problem(where=f"{where}.default-image", message="not a name"))
     return problems
 
@@ -129,17 +152,31 @@ def _read_folder(folder: Path, prefix: str, files: dict[str, bytes], problems: l
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except FileNotFoundError:
         return
+    except OSError as error:
+        problems.append(Problem(where=prefix, message=_unreadable(error)))
+        return
     for entry in entries:
         # Hidden files and editors' backups are no content.
         if entry.name.startswith(".") or entry.name.endswith("~") or entry.name == "__pycache__":
             continue
         path = f"{prefix}/{entry.name}"
-        if entry.is_symlink():
-            problems.append(Problem(where=path, message="a link: content files are ordinary files"))
+        if not entry.name.isprintable():
+            shown = f"{prefix}/{escape(os.fsencode(entry.name))}"
+            hint = "rename it: %XX stands for a byte of its name"
+            problems.append(Problem(where=shown, message="a name that is not printable UTF-8", hint=hint))
+        elif entry.is_symlink():
+            problems.append(Problem(where=path, message=_LINK))
         elif entry.is_dir():
             _read_folder(folder / entry.name, path, files, problems)
         elif entry.is_file():
-            with open(entry.path, "rb") as file:  # noqa: PTH123 - on the path where milliseconds count
-                files[path] = file.read()
+            try:
+                with open(entry.path, "rb") as file:  # noqa: PTH123 - on the path where milliseconds count
+                    files[path] = file.read()
+            except OSError as error:
+                problems.append(Problem(where=path, message=_unreadable(error)))
         else:
             problems.append(Problem(where=path, message="not an ordinary file"))
+
+
+def _unreadable(error: OSError) -> str:
+    return f"cannot be read: {(error.strerror or 'unknown reason').lower()}"

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-PLATFORMS = ("linux/amd64", "linux/arm64")
-AMD64, ARM64 = PLATFORMS
+AMD64: Final = "linux/amd64"
+ARM64: Final = "linux/arm64"
+PLATFORMS: Final = (AMD64, ARM64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ ACCEPT_VARIABLE = "DERIVE_GOLDEN_ACCEPT"
 GOLDEN = Path(__file__).parent.parent / "golden"
 
 
-def check_golden(name: str, text: str) -> None:
-    """Compare with tests/golden/NAME; on a difference leave NAME.actual and fail with a diff.
+def check_golden(name: str, text: str, *, advice: str = "") -> None:
+    """Compare with tests/golden/NAME; on a difference leave NAME.actual and fail with a diff and the advice.
 
     With DERIVE_GOLDEN_ACCEPT=1 the text becomes the golden file.
     """
@@ -34,4 +34,4 @@ def check_golden(name: str, text: str) -> None:
         return
     actual.write_text(text)
     lines = difflib.unified_diff(expected.splitlines(), text.splitlines(), str(file), str(actual), lineterm="")
-    pytest.fail("\n".join([*lines, f"accept with {ACCEPT_VARIABLE}=1"]), pytrace=False)
+    pytest.fail("\n".join([*lines, *advice.splitlines(), f"accept with {ACCEPT_VARIABLE}=1"]), pytrace=False)

@@ -6,14 +6,14 @@ Edge: threads, the store. What was there stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
 from derive.build.execute import Executor, known_of
 from derive.build.plan import Known, known_inputs, resolved_of
-from derive.canonical import Digest, escape
+from derive.canonical import Digest, Json, escape
 from derive.derivations.model import Derivation, FlatOutput, Output, TreeOutput, closure
 from derive.errors import Missing
 from derive.store.local import LocalStore
@@ -37,6 +37,18 @@ class Difference:
     first: Output
     second: Output
 
+    def document(self) -> dict[str, Json]:
+        """Return the difference as it stands in a record."""
+        return {
+            "derivation": self.derivation,
+            "output": self.output,
+            "path": self.path,
+            "what": self.what,
+            "offset_bytes": self.offset,
+            "first": str(self.first),
+            "second": str(self.second),
+        }
+
 
 class Watcher(Protocol):
     """Is told of each step checked."""
@@ -45,8 +57,12 @@ class Watcher(Protocol):
         """One step was built again."""
 
 
-def check_closure(target: Derivation, executor: Executor, watch: Watcher) -> tuple[int, list[Difference]]:
+def check_closure(
+    target: Derivation, executor: Executor, watch: Watcher, *, but: Collection[Digest] = ()
+) -> tuple[int, list[Difference]]:
     """Rebuild all but the fetches below and including a derivation whose closure is present.
+
+    ``but`` are ids of derivations that need not be rebuilt, such as those checked with another platform's image.
 
     Returns:
         How many steps were rebuilt, and every difference found.
@@ -56,19 +72,21 @@ def check_closure(target: Derivation, executor: Executor, watch: Watcher) -> tup
 
     def again(derivation: Derivation) -> list[Difference]:
         inputs = known_inputs(derivation, lambda one: known.get(one.id))
-        if inputs is None:
-            raise Missing(f"{derivation.name}: an input is not in the store")
+        if inputs is None or derivation.id not in known:
+            raise Missing(f"{derivation.name}, or an input of it, is not in the store")
         resolved = resolved_of(derivation, inputs)
         second = executor.build(derivation, resolved, f"{derivation.id.hex}.check.log")
         found = list(compare(executor.store, derivation.name, known[derivation.id].outputs, second))
         watch(derivation, len(found))
         return found
 
-    steps = [derivation for derivation in order if derivation.fixed is None]
+    steps = [derivation for derivation in order if derivation.fixed is None and derivation.id not in but]
+    # No step waits for another, so the longest goes first: no other order keeps the jobs busy to the end.
+    longest_first = sorted(steps, key=lambda one: -known[one.id].duration_ns if one.id in known else 0)
     with ThreadPoolExecutor(executor.jobs, thread_name_prefix="check") as pool:
-        results = [pool.submit(again, derivation) for derivation in steps]
+        results = {derivation.id: pool.submit(again, derivation) for derivation in longest_first}
         try:
-            return len(steps), [difference for result in results for difference in result.result()]
+            return len(steps), [difference for one in steps for difference in results[one.id].result()]
         except BaseException:
             executor.cancel()
             pool.shutdown(wait=True, cancel_futures=True)

@@ -27,6 +27,9 @@ class Fetch(Protocol):
     def __call__(self, request: ResolvedDerivation, store: LocalStore) -> Digest:
         """Fetch what a ``fetch-*`` derivation names; raises Unavailable, UpstreamGone or Corrupt."""
 
+    def stop(self) -> None:
+        """Make every transfer end at its next piece; it raises Interrupted."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:

@@ -7,6 +7,7 @@ Edge: the store.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -59,7 +60,7 @@ def describe(project: Callable[[], Project], store: LocalStore, operand: str, pl
     if kind == "tree":
         return _tree(store, _digest(store, rest))
     text = rest if kind in ("drv", "sha256") else operand
-    if len(text) >= 12 and all(c in "0123456789abcdef" for c in text):
+    if _is_hex(text):
         return _by_digest(store, text)
     from derive.build.service import evaluate
 
@@ -70,6 +71,11 @@ def describe(project: Callable[[], Project], store: LocalStore, operand: str, pl
     return _derivation(target.name, target.id, json.loads(target.encoded()), found, target)
 
 
+def _is_hex(text: str) -> bool:
+    """Say whether a text can be a digest, or the beginning of one that is long enough to mean one thing."""
+    return 12 <= len(text) <= 64 and all(digit in "0123456789abcdef" for digit in text)
+
+
 def _by_digest(store: LocalStore, prefix: str) -> Description:
     for name, key, resolved, document in store.database.find_derivations(prefix):
         found = store_knowledge(store).realised([resolved]).get(resolved)
@@ -77,16 +83,20 @@ def _by_digest(store: LocalStore, prefix: str) -> Description:
     digest = _digest(store, prefix)
     if store.has_blob(digest):
         size = store.blob_size(digest)
-        facts = (("blob", str(digest)), ("size", f"{size} bytes"), ("path", str(store.blob_path(digest))))
-        return Description(kind="blob", subject=str(digest), facts=facts, body={"size": size, "path": facts[2][1]})
+        path = store.blob_path(digest)
+        facts = (("blob", str(digest)), ("size", f"{size} bytes"), ("path", str(path)))
+        body: dict[str, Json] = {"size_bytes": size, "path": escape(os.fsencode(path))}
+        return Description(kind="blob", subject=str(digest), facts=facts, body=body)
     return _tree(store, digest)
 
 
 def _digest(store: LocalStore, text: str) -> Digest:
     """Return the digest that a text gives or abbreviates to 12 or more digits."""
     prefix = text.removeprefix("sha256:")
-    found = {path.name for path in store.root.glob(f"blobs/sha256/{prefix}*")} if len(prefix) >= 12 else set()
-    found |= {path.stem for path in store.root.glob(f"listings/{prefix}*.json")} if len(prefix) >= 12 else set()
+    found: set[str] = set()
+    if _is_hex(prefix):
+        found |= {path.name for path in store.root.glob(f"blobs/sha256/{prefix}*")}
+        found |= {path.stem for path in store.root.glob(f"listings/{prefix}*.json")}
     if len(found) == 1:
         return Digest(found.pop())
     if found:
@@ -126,7 +136,7 @@ def _tree(store: LocalStore, digest: Digest) -> Description:
     listing = store.listing(digest)
     rows = tuple(_row(path, entry) for path, entry in listing.items())
     facts = (("tree", str(digest)), ("paths", str(len(listing))), ("size", f"{listing.size} bytes"))
-    entries: list[Json] = [{"path": path, "type": kind, "size": size, "what": what} for kind, size, path, what in rows]
+    entries: list[Json] = [_entry(path, entry) for path, entry in listing.items()]
     return Description(kind="tree", subject=str(digest), facts=facts, rows=rows, body={"entries": entries})
 
 
@@ -139,3 +149,20 @@ def _row(path: bytes, entry: Entry) -> tuple[str, str, str, str]:
             return ("link", "", name, f"-> {escape(target)}")
         case File(executable, size, sha256):
             return ("program" if executable else "file", str(size), name, sha256.short)
+
+
+def _entry(path: bytes, entry: Entry) -> dict[str, Json]:
+    name = escape(path)
+    match entry:
+        case Directory():
+            return {"path": name, "type": "folder"}
+        case Symlink(target):
+            return {"path": name, "type": "link", "target": escape(target)}
+        case File(executable, size, sha256):
+            return {
+                "path": name,
+                "type": "file",
+                "executable": executable,
+                "size_bytes": size,
+                "sha256": sha256.hex,
+            }

@@ -12,7 +12,7 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import IO, Protocol
@@ -23,12 +23,14 @@ from derive.build.engine import engine_digest
 from derive.build.plan import Action, Knowledge, Known, Plan, Step, resolved_of
 from derive.canonical import Digest
 from derive.derivations.model import Derivation, FlatOutput, Output, ResolvedDerivation, TreeOutput, parse_output
-from derive.errors import BuildFailed, DeriveError, HostRefuses, InputErrors, Interrupted, Problem
+from derive.errors import BuildFailed, Corrupt, DeriveError, HostRefuses, InputErrors, Interrupted, Unavailable
 from derive.sandbox.outcome import Runner
 from derive.store.database import Realisation
 from derive.store.local import LocalStore
 
 _FETCHES_AT_ONCE = 8
+_LAST_FETCHES_S = 1.0
+_UNBOUNDED = 1 << 60
 
 
 class Progress(Protocol):
@@ -42,6 +44,9 @@ class Progress(Protocol):
 
     def finished(self, derivation: Derivation, outcome: str, duration_ns: int) -> None:
         """A step ended: ``fetched``, ``built``, ``reused``, ``stopped`` or ``failed``."""
+
+    def checked(self, derivation: Derivation, differences: int) -> None:
+        """A step was built again, and so many of its outputs came out otherwise."""
 
     def end(self) -> None:
         """The run is over."""
@@ -57,6 +62,9 @@ class Silent:
         """Show nothing."""
 
     def finished(self, derivation: Derivation, outcome: str, duration_ns: int) -> None:
+        """Show nothing."""
+
+    def checked(self, derivation: Derivation, differences: int) -> None:
         """Show nothing."""
 
     def end(self) -> None:
@@ -109,6 +117,7 @@ class Executor:
     progress: Progress = field(default_factory=Silent)
     _cancel: threading.Event = field(default_factory=threading.Event)
     _outputs: dict[Digest, Mapping[str, Output]] = field(default_factory=dict)
+    _fetching: list[Future[Mapping[str, Output]]] = field(default_factory=list)
     _engine: str = ""
 
     def run(self, plan: Plan) -> Mapping[str, Output]:
@@ -131,45 +140,50 @@ class Executor:
         except KeyboardInterrupt:
             raise Interrupted("stopped", hint="run the same command again: everything finished is kept") from None
         finally:
-            self._cancel.set()
-            fetchers.shutdown(wait=True, cancel_futures=True)
+            self.cancel()
             workers.shutdown(wait=True, cancel_futures=True)
+            # A transfer from a host that says nothing ends only with the host's time: it is left behind.
+            fetchers.shutdown(wait=False, cancel_futures=True)
+            wait(self._fetching, timeout=_LAST_FETCHES_S)
             self.progress.end()
         return self._outputs[plan.target.id]
 
     def cancel(self) -> None:
-        """Stop every running sandbox and start nothing more."""
+        """Stop every running sandbox and transfer, and start nothing more."""
         self._cancel.set()
+        self.fetch.stop()
 
     def _run_steps(self, pending: list[Step], fetchers: ThreadPoolExecutor, workers: ThreadPoolExecutor) -> None:
-        waiting = {step.derivation.id: step for step in pending}
-        blockers = {
-            key: {r.derivation.id for r in step.derivation.inputs.values()} & waiting.keys()
-            for key, step in waiting.items()
-        }
-        dependents: dict[Digest, list[Digest]] = {}
-        for key, needs in blockers.items():
-            for need in needs:
-                dependents.setdefault(need, []).append(key)
-        running: dict[Future[Mapping[str, Output]], Digest] = {}
+        order = _Order(pending)
+        running: dict[Future[Mapping[str, Output]], Step] = {}
 
-        def submit(key: Digest) -> None:
-            step = waiting[key]
-            pool = fetchers if step.action is Action.FETCH else workers
-            running[pool.submit(self._run_step, step)] = key
+        def submit(steps: Iterable[Step]) -> None:
+            for step in steps:
+                is_fetch = step.action is Action.FETCH
+                future = (fetchers if is_fetch else workers).submit(self._run_step, step)
+                running[future] = step
+                if is_fetch:
+                    self._fetching.append(future)
 
-        for key in waiting:
-            if not blockers[key]:
-                submit(key)
-        while running:
+        submit(order.ready())
+        failures: list[DeriveError] = []
+        # After a transfer that failed the others go on: what is missing is said at once, and nothing that came is lost.
+        while running and not (failures and running.keys().isdisjoint(self._fetching)):
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
-                key = running.pop(future)
-                self._outputs[key] = future.result()
-                for dependent in dependents.get(key, ()):
-                    blockers[dependent].discard(key)
-                    if not blockers[dependent]:
-                        submit(dependent)
+                step = running.pop(future)
+                try:
+                    self._outputs[step.derivation.id] = future.result()
+                except (Unavailable, Corrupt) as error:
+                    if step.action is not Action.FETCH or isinstance(error, HostRefuses):
+                        raise
+                    failures.append(error)
+                else:
+                    submit(() if failures else order.done(step))
+        if failures:
+            from derive.net.failures import together
+
+            raise together(failures, len(self._fetching))
 
     def _run_step(self, step: Step) -> Mapping[str, Output]:
         if self._cancel.is_set():
@@ -193,7 +207,7 @@ class Executor:
         resolved = resolved_of(derivation, self._inputs(derivation))
         database = self.store.database
         # Held while building, so that two processes asked for the same thing build it once.
-        with self.store.locked(f"build-{resolved.id.hex}"):
+        with self.store.locked(f"build-{resolved.id.hex}", self._cancel):
             row = database.realisation(resolved.id)
             if row is not None:
                 known = known_of(row)
@@ -234,15 +248,14 @@ class Executor:
         with log_path.open("wb") as log:
             try:
                 return self._call(derivation, resolved, log)
-            except BuildFailed as error:
-                error.log = str(log_path)
-                error.where = error.where or derivation.name
-                raise
-            except InputErrors as error:
-                raise InputErrors([_placed(problem, derivation.name) for problem in error.problems()]) from error
             except DeriveError as error:
-                error.where = error.where or derivation.name
-                raise
+                if derivation.fixed is not None:
+                    raise  # it names the artifact, and says all there is to say
+                failure = _placed(error, derivation.name)
+                if not isinstance(failure, Interrupted):
+                    log.write(_lines(failure).encode("utf-8", "backslashreplace"))
+                    failure.log = str(log_path)
+                raise failure from error.__cause__
 
     def _call(self, derivation: Derivation, resolved: ResolvedDerivation, log: IO[bytes]) -> Mapping[str, Output]:
         def write(data: bytes) -> None:
@@ -265,11 +278,55 @@ class Executor:
         return self.builders[resolved.builder](resolved, context)
 
 
-def _placed(problem: Problem, name: str) -> Problem:
-    """Say in which step a problem came up."""
-    if problem.where.startswith(name):
-        return problem
-    return replace(problem, where=f"{name}: {problem.where}" if problem.where else name)
+class _Order:
+    """Which steps wait for which others of a plan."""
+
+    def __init__(self, pending: Sequence[Step]) -> None:
+        self._waiting = {step.derivation.id: step for step in pending}
+        self._blockers = {
+            key: {r.derivation.id for r in step.derivation.inputs.values()} & self._waiting.keys()
+            for key, step in self._waiting.items()
+        }
+        self._dependents: dict[Digest, list[Digest]] = {}
+        for key, needs in self._blockers.items():
+            for need in needs:
+                self._dependents.setdefault(need, []).append(key)
+
+    def ready(self) -> list[Step]:
+        """Return the steps that wait for nothing."""
+        return [step for key, step in self._waiting.items() if not self._blockers[key]]
+
+    def done(self, step: Step) -> list[Step]:
+        """Return the steps that waited for this one alone."""
+        freed = []
+        for dependent in self._dependents.get(step.derivation.id, ()):
+            self._blockers[dependent].discard(step.derivation.id)
+            if not self._blockers[dependent]:
+                freed.append(self._waiting[dependent])
+        return freed
+
+
+def _placed(error: DeriveError, name: str) -> DeriveError:
+    """Say in which step an error came up."""
+    if not isinstance(error, InputErrors):
+        error.where = error.where or name
+        return error
+    return InputErrors([replace(problem, where=_place(problem.where, name)) for problem in error.problems()])
+
+
+def _place(where: str, name: str) -> str:
+    if where == name or where.startswith(f"{name}: "):
+        return where
+    return f"{name}: {where}" if where else name
+
+
+def _lines(error: DeriveError) -> str:
+    """Write an error as the last lines of a log."""
+    rows: list[str] = []
+    for problem in error.problems():
+        place = "" if problem.where == error.where else f"{problem.where}: "
+        rows += [f"failed: {place}{problem.message}", *(f"  {line}" for line in problem.detail)]
+    return "".join(f"{row}\n" for row in rows)
 
 
 def _translate(error: OSError, store: LocalStore) -> Exception:
@@ -283,6 +340,6 @@ def _translate(error: OSError, store: LocalStore) -> Exception:
 
 
 def free_bytes(store: LocalStore) -> int:
-    """Return the bytes that this user can still write in the store's file system."""
+    """Return the bytes that this user can still write in the store's file system; a lot where that sets no bound."""
     stats = os.statvfs(store.root)
-    return stats.f_bavail * stats.f_frsize
+    return stats.f_bavail * stats.f_frsize if stats.f_blocks else _UNBOUNDED

@@ -34,6 +34,12 @@ class StoreFetch:
                 self._fetcher = Fetcher(store=store, mirrors=SystemMirrors(), progress=self._progress)
         return self._fetcher.fetch(wanted(request), reuse=False)
 
+    def stop(self) -> None:
+        """End every transfer at its next piece."""
+        with self._guard:
+            if self._fetcher is not None:
+                self._fetcher.stop()
+
     def __enter__(self) -> Self:
         return self
 

@@ -6,7 +6,6 @@ Edge: the store, through the services below it.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 from derive.build.check import Difference, check_closure
@@ -47,21 +46,18 @@ def derive_image(
     manifest = _flat(outputs["out"])
     store.database.set_root("image", f"{name} {target.host}", manifest)
     store.tag(f"{name}-{target.host.removeprefix('linux/')}", manifest, store.blob_size(manifest), MANIFEST_TYPE)
-    checked, differences = _check(target, store, options) if check else (0, ())
+    checked, differences = _check(target, store, options, progress) if check else (0, ())
     return DerivedImage(manifest=manifest, derivation=target.id, checked=checked, differences=differences)
 
 
-def _check(target: Derivation, store: LocalStore, options: Options) -> tuple[int, tuple[Difference, ...]]:
+def _check(
+    target: Derivation, store: LocalStore, options: Options, progress: Progress
+) -> tuple[int, tuple[Difference, ...]]:
     plan = plan_for(target, store, whole=True)
     preflight(plan, store, options)
-
-    def watch(derivation: Derivation, differences: int) -> None:
-        if differences or derivation.builder not in ("unpack", "install-wheel"):
-            sys.stderr.write(f"{'differs' if differences else 'same'}  {derivation.name}\n")
-
     # Another job count than the first time: what depends on it shows.
     inner_jobs = 2 if options.jobs == 1 else 1
-    count, differences = check_closure(target, executor(store, options, inner_jobs=inner_jobs), watch)
+    count, differences = check_closure(target, executor(store, options, inner_jobs=inner_jobs), progress.checked)
     return count, tuple(differences)
 
 

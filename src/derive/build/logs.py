@@ -7,9 +7,11 @@ Edge: the store.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from derive.canonical import Digest
+from derive.derivations.model import Derivation
 from derive.errors import InputErrors
 from derive.store.local import LocalStore
 
@@ -24,8 +26,12 @@ class BuildLog:
     text: str
 
 
-def read_log(store: LocalStore, name: str, platform: str | None) -> BuildLog:
+def read_log(
+    store: LocalStore, name: str, platform: str | None, current: Callable[[], Derivation | None] = lambda: None
+) -> BuildLog:
     """Return the newest log of a derivation, by its name or by the beginning of its id.
+
+    ``current`` is asked what the name stands for in the project at hand: the store knows no names of failed builds.
 
     Raises:
         InputErrors: when none or several fit.
@@ -41,6 +47,8 @@ def read_log(store: LocalStore, name: str, platform: str | None) -> BuildLog:
         for path in store.root.joinpath("logs").glob(f"{wanted}*.log"):
             if len(path.stem) == 64:
                 candidates.setdefault(Digest(path.stem), path.stem[:12])
+    elif (derivation := current()) is not None:
+        candidates.setdefault(derivation.id, derivation.name)
     paths = [(store.log_path(f"{key.hex}.log"), key) for key in candidates]
     present = sorted(((path.stat().st_mtime_ns, key) for path, key in paths if path.exists()), key=lambda pair: pair[0])
     if not present:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from derive.build.engine import engine_digest
-from derive.canonical import Digest, digest_document
+from derive.canonical import Digest, digest_document, escape
 from derive.project import Project
 from derive.store.local import LocalStore
 
@@ -21,7 +21,7 @@ def memo_key(project: Project, image: str, platform: str | None) -> Digest:
             "derive": "image-memo/1",
             "content": project.digest().hex,
             "engine": engine_digest().hex,
-            "image": image,
+            "image": escape(image.encode("utf-8", "surrogateescape")),
             "platform": platform,
         }
     )

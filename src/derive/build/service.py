@@ -36,16 +36,21 @@ def evaluate(project: Project, name: str, platform: Platform | None) -> Derivati
     Raises:
         InputErrors: everything wrong with the project, or with that name.
     """
-    from derive.derivations.evaluate import Evaluator
-    from derive.derivations.scope import load_scope
+    from derive.derivations.evaluate import LIST, Evaluator
+    from derive.derivations.scope import absent, load_scope
 
     scope = load_scope(project)
-    if name in scope.images and name in scope.declared:
+    kind, separator, rest = name.partition(":")
+    is_image, is_declared = name in scope.images, name in scope.declared
+    if separator and kind in ("image", "drv"):
+        name, is_image, is_declared = rest, kind == "image", kind == "drv"
+    if is_image and is_declared:
         raise InputErrors.one(f"{name!r} is an image and a derivation", hint=f"say image:{name} or drv:{name}")
-    kind, _, rest = name.partition(":")
-    if kind == "image" or (kind != "drv" and name not in scope.declared):
-        return Evaluator(scope).image(rest if kind == "image" else name, platform)
-    return Evaluator(scope).derivation(rest if kind == "drv" else name, platform or project.settings.build_platform)
+    if is_image:
+        return Evaluator(scope).image(name, platform)
+    if is_declared:
+        return Evaluator(scope).derivation(name, platform or project.settings.build_platform)
+    raise InputErrors([absent("", "image or derivation", name, {*scope.images, *scope.declared}, LIST)])
 
 
 def plan_for(target: Derivation, store: LocalStore, *, whole: bool = False) -> Plan:
@@ -88,7 +93,7 @@ def preflight(plan: Plan, store: LocalStore, options: Options) -> None:
     """Find out first what would stop the plan later."""
     fetches = plan.of(Action.FETCH)
     if fetches and options.offline:
-        names = [step.derivation.name for step in fetches]
+        names = sorted(step.derivation.name for step in fetches)
         shown = [f"missing   {name}" for name in names[:10]]
         if len(names) > len(shown):
             shown.append(f"and {len(names) - len(shown)} more")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, project_of, store_folder, wants_json
+from derive.cli.console import answer, answer_record, jobs_of, path_text, project_of, store_folder, wants_json
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         path = store.folder(out.digest) if isinstance(out, TreeOutput) else store.blob_path(out.digest)
         if wants_json(args):
             body = {name: str(output) for name, output in outputs.items()}
-            answer_record("build", args.name, {"derivation": str(target.id), "outputs": body, "path": str(path)})
+            answer_record("build", args.name, {"derivation": str(target.id), "outputs": body, "path": path_text(path)})
         else:
             answer(str(path) if args.path else str(out.digest))
     return 0

@@ -11,11 +11,12 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from derive.errors import BuildFailed, DeriveError, HostRefuses, Interrupted, Problem
+from derive.canonical import escape
+from derive.errors import DeriveError, HostRefuses, InputErrors, Interrupted, Problem
 
 if TYPE_CHECKING:
     import argparse
@@ -26,10 +27,33 @@ if TYPE_CHECKING:
 
 def project_of(args: argparse.Namespace) -> Project:
     """Load the project that the arguments, or the working folder, name."""
-    from derive.project import find_root, load_project
+    from derive.project import load_project
+
+    return load_project(project_root(args), _content_problems)
+
+
+def project_root(args: argparse.Namespace) -> Path:
+    """Return the project's folder: ``--project``, else the folder here or above that is one."""
+    from derive.project import find_root, require_root
 
     named = getattr(args, "project", None)
-    return load_project(Path(named) if named is not None else find_root(Path.cwd()))
+    if named is not None:
+        return require_root(Path(named))
+    try:
+        return find_root(Path.cwd())
+    except FileNotFoundError:
+        raise InputErrors.one("the working folder is gone", hint="go to one that is there") from None
+
+
+def _content_problems(project: Project) -> Iterable[Problem]:
+    """Return what is wrong with a project's content, when its settings are wrong already."""
+    from derive.derivations.scope import load_scope
+
+    try:
+        load_scope(project)
+    except InputErrors as error:
+        return error.problems()
+    return ()
 
 
 def store_folder(args: argparse.Namespace) -> Path:
@@ -38,7 +62,11 @@ def store_folder(args: argparse.Namespace) -> Path:
     if named:
         return Path(named).absolute()
     data = os.environ.get("XDG_DATA_HOME")
-    return (Path(data) if data else Path.home() / ".local" / "share") / "derive" / "store"
+    try:
+        return (Path(data) if data else Path.home() / ".local" / "share") / "derive" / "store"
+    except RuntimeError:
+        hint = "name one with --store, or DERIVE_STORE"
+        raise HostRefuses("this user has no home folder for a store", hint=hint) from None
 
 
 def jobs_of(args: argparse.Namespace) -> int:
@@ -55,8 +83,20 @@ def answer(text: str) -> None:
     """Print the answer on standard output: UTF-8 whatever the locale, and names that are none as the bytes they are."""
     if sys.stdout is None:
         raise HostRefuses("standard output is closed, and there is an answer")
-    sys.stdout.flush()
-    sys.stdout.buffer.write((text if text.endswith("\n") else text + "\n").encode("utf-8", "surrogateescape"))
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write((text if text.endswith("\n") else text + "\n").encode("utf-8", "surrogateescape"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _drop_answer()
+        raise HostRefuses(f"the answer cannot be written: {(error.strerror or '').lower()}") from error
+
+
+def path_text(path: Path) -> str:
+    """Write a path as it stands in records: with the one escape for bytes outside printable ASCII."""
+    return escape(os.fsencode(path))
 
 
 def answer_record(kind: str, subject: str, body: Mapping[str, Json]) -> None:
@@ -139,12 +179,6 @@ def _unforeseen(error: Exception) -> DeriveError:
         return HostRefuses(error.strerror.lower(), where=place)
     if isinstance(error, MemoryError):
         return HostRefuses("out of memory", hint="try fewer --jobs")
-    sqlite = sys.modules.get("sqlite3")  # not imported for this: start-up time
-    if sqlite is not None and isinstance(error, sqlite.Error):
-        return HostRefuses(
-            f"the store's database cannot be used: {error}",
-            hint="where it is damaged, move derive.sqlite* out of the store: all that it knows is found or built again",
-        )
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
@@ -161,7 +195,7 @@ def print_error(error: DeriveError) -> None:
     problems = error.problems()
     for problem in problems:
         note(_format(problem))
-    if isinstance(error, BuildFailed) and error.log is not None:
+    if error.log is not None:
         note(f"  log:  {error.log}")
     if len(problems) > 1:
         note(f"error: {error.message}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import argparse
 
     from derive.build.check import Difference
-    from derive.canonical import Digest
+    from derive.build.images import DerivedImage
     from derive.project import Project
 
 EXAMPLES = """\
@@ -46,22 +46,23 @@ def run(args: argparse.Namespace) -> int:
         key = memo_key(project, name, args.platform)
         manifest = None if args.check else recall(store, key)
         if manifest is None:
-            manifest, code = _derive(args, project, name, store)
-            if code:
-                return code
+            done = _derive(args, project, name, store)
+            if done.differences:
+                return _differs(args, name, done)
+            manifest = done.manifest
             store.database.set_memo(key, manifest.hex)
         if args.output:
             from derive.images.layout import export_image
 
             export_image(store, manifest, name, args.output)
     if wants_json(args):
-        answer_record("image", name, {"digest": str(manifest)})
+        answer_record("image", name, {"digest": str(manifest), **({"differences": []} if args.check else {})})
     else:
         answer(str(manifest))
     return 0
 
 
-def _derive(args: argparse.Namespace, project: Project, name: str, store: LocalStore) -> tuple[Digest, int]:
+def _derive(args: argparse.Namespace, project: Project, name: str, store: LocalStore) -> DerivedImage:
     from derive.build.images import derive_image
     from derive.build.service import Options
     from derive.cli.progress import progress_for_stderr
@@ -70,9 +71,16 @@ def _derive(args: argparse.Namespace, project: Project, name: str, store: LocalS
     done = derive_image(project, name, args.platform, store, options, progress_for_stderr(), check=args.check)
     if args.check:
         note(f"checked {done.checked} steps: {len(done.differences) or 'no'} differences")
-        for difference in done.differences:
-            note(_explain(difference))
-    return done.manifest, 1 if done.differences else 0
+    return done
+
+
+def _differs(args: argparse.Namespace, name: str, done: DerivedImage) -> int:
+    for difference in done.differences:
+        note(_explain(difference))
+    if wants_json(args):
+        differences = [difference.document() for difference in done.differences]
+        answer_record("image", name, {"digest": str(done.manifest), "differences": differences})
+    return 1
 
 
 def _explain(difference: Difference) -> str:

@@ -6,14 +6,14 @@ Edge: the network, the store, the project's lock folder, standard streams.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, note, store_folder, table, wants_json
+from derive.cli.console import answer, answer_record, note, project_root, store_folder, table, wants_json
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
     from derive.lock.update import SetFiles
 
@@ -42,9 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do what was asked for each set."""
     from derive.lock.update import read_set, set_names
-    from derive.project import find_root
 
-    root = Path(args.project) if getattr(args, "project", None) else find_root(Path.cwd())
+    root = project_root(args)
     files = [read_set(root, name) for name in args.sets or set_names(root)]
     if args.check:
         return _check(args, files)

@@ -6,13 +6,17 @@ Edge: the store, standard streams.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, store_folder, wants_json
+from derive.cli.console import answer, answer_record, path_text, project_of, store_folder, wants_json
+from derive.errors import DeriveError
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
     import argparse
+
+    from derive.derivations.model import Derivation
 
 EXAMPLES = """\
   derive log perftest --platform linux/arm64
@@ -31,10 +35,20 @@ def run(args: argparse.Namespace) -> int:
     from derive.build.logs import read_log
 
     with LocalStore(store_folder(args)) as store:
-        found = read_log(store, args.name, args.platform)
+        found = read_log(store, args.name, args.platform, lambda: _current(args))
     if wants_json(args):
-        body = {"derivation": str(found.derivation), "path": found.path, "text": found.text}
+        body = {"derivation": str(found.derivation), "path": path_text(Path(found.path)), "text": found.text}
         answer_record("log", found.name, body)
     elif found.text:
         answer(found.text)
     return 0
+
+
+def _current(args: argparse.Namespace) -> Derivation | None:
+    """Return what the name stands for in the project, if there is one that can be read."""
+    from derive.build.service import evaluate
+
+    try:
+        return evaluate(project_of(args), args.name, args.platform)
+    except DeriveError:
+        return None

@@ -6,6 +6,8 @@ Edge: arguments, standard streams, signals. Only the module of the command at ha
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -48,17 +50,54 @@ examples:
 
 def console() -> None:
     """Entry point of the installed command."""
-    sys.exit(main(sys.argv[1:]))
+    _open_standard_descriptors()
+    code = main(sys.argv[1:])
+    threads = sys.modules.get("threading")
+    if threads is not None and threads.active_count() > 1:
+        # A transfer that was given up still waits for its host, and the interpreter would wait for it.
+        _flush()
+        os._exit(code)
+    sys.exit(code)
+
+
+def _open_standard_descriptors() -> None:
+    """Where a standard stream is closed, put nothing in its place: else the next file opened would be that stream."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+            if descriptor == 2:
+                sys.stderr = os.fdopen(descriptor, "w", closefd=False)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, AttributeError):
+            stream.flush()
 
 
 def main(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
     if list(argv) in (["--version"], ["-V"]):
-        print(f"derive {__version__}")  # noqa: T201 - the answer; before argparse, whose import costs more than all else
+        # Before argparse, whose import costs more than all else.
+        try:
+            print(f"derive {__version__}", flush=True)  # noqa: T201 - the answer
+        except OSError as error:
+            return _stopped_by(error)
         return 0
     from derive.cli.console import guarded
 
     return guarded(lambda: _run(argv))
+
+
+def _stopped_by(error: OSError) -> int:
+    from derive.cli.console import guarded
+
+    def again() -> int:
+        raise error
+
+    return guarded(again)
 
 
 def _run(argv: Sequence[str]) -> int:

@@ -61,7 +61,7 @@ def _text(plan: Plan, free: int, *, everything: bool) -> str:
     counts = ", ".join(f"{len(plan.of(action))} to {action.value}" for action in Action)
     lines = [table(rows)] if rows else []
     if hidden:
-        lines.append(f"({hidden} more steps: fetches, unpackings and reuse; --all lists them)")
+        lines.append(f"(not listed: {hidden} of fetch, unpack and reuse; --all lists them)")
     lines.append(f"{plan.target.name} ({plan.target.host}), derivation {plan.target.id.short}: {counts}")
     need = f"to fetch {size_text(plan.fetch_bytes)}, disk needed up to {size_text(plan.disk_bytes)}"
     lines.append(f"{need}, disk free {size_text(free)}" + ("  TOO LITTLE" if plan.disk_bytes > free else ""))

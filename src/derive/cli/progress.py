@@ -47,7 +47,12 @@ class Lines:
         """Say what was done."""
         seconds = f"{duration_ns / 1e9:.1f} s"
         with self._guard:
-            if derivation.fixed is not None and outcome != "failed":
+            if derivation.fixed is not None and outcome == "stopped":
+                return
+            if derivation.fixed is not None and outcome == "failed":
+                note(f"{outcome}  {derivation.name}  {seconds}")
+                return
+            if derivation.fixed is not None:
                 self._fetched += 1
                 if self._fetched == self._fetches or self._fetched % max(1, self._fetches // 10) == 0:
                     note(f"fetched {self._fetched}/{self._fetches}")

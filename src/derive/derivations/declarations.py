@@ -8,18 +8,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple, assert_never
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, assert_never
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from derive.content import Content, choice, key_path, parse_model, parse_toml, to_key
+from derive.content import Content, Some, choice, key_path, parse_model, parse_toml, to_key
 from derive.derivations.model import Platform
 from derive.errors import Problem
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._+-]*")
 """What derivations, images and lock sets may be called."""
 
-PYTHON = r"^3\.[0-9]+$"
+_PYTHON = re.compile(r"3\.[0-9]+")
+
+
+def _python(text: str) -> str:
+    if not _PYTHON.fullmatch(text):
+        raise ValueError("not a version of Python, such as 3.13")
+    return text
+
+
+Python: TypeAlias = Annotated[str, AfterValidator(_python)]
 
 
 class Keyed(Content):
@@ -48,7 +57,7 @@ class WheelFrom(Keyed):
 
     set: str
     wheel: str
-    python: str = Field(pattern=PYTHON)
+    python: Python
 
 
 def _from_kind(value: Any) -> str | None:
@@ -160,7 +169,7 @@ class WheelsDecl(Keyed):
 
     builder: Literal["wheels"]
     set: str
-    python: str = Field(pattern=PYTHON)
+    python: Python
     root: str
 
 
@@ -170,8 +179,8 @@ class BytecodeDecl(Keyed):
     builder: Literal["bytecode"]
     source: str = Field(alias="from")
     root: str
-    python: str = Field(pattern=PYTHON)
-    paths: tuple[str, ...] = Field(min_length=1)
+    python: Python
+    paths: Annotated[tuple[str, ...], Some]
     exclude: tuple[str, ...] = ()
 
 
@@ -186,7 +195,7 @@ class ComposeDecl(Keyed):
     """A union of trees. ``wins`` names, per path, the part that stands where two differ."""
 
     builder: Literal["compose"]
-    parts: tuple[PartDecl, ...] = Field(min_length=1)
+    parts: Annotated[tuple[PartDecl, ...], Some]
     wins: dict[str, str] = Field(default_factory=dict)
 
 

@@ -28,7 +28,7 @@ from derive.derivations.declarations import (
     WheelsDecl,
 )
 from derive.derivations.model import DEBIAN_ARCHITECTURE, TRIPLET, Derivation, Platform
-from derive.derivations.scope import Declared, Scope
+from derive.derivations.scope import Declared, Scope, absent, references
 from derive.errors import InputErrors, Problem, expected_got
 from derive.images.convert import image_config, mode_table
 from derive.images.declarations import ImageDecl
@@ -38,6 +38,9 @@ from derive.patches.identity import series_document
 from derive.sandbox.spec import sandbox_settings
 
 E = TypeVar("E")
+
+LIST = "what there is: derive show"
+"""The hint where a name is not there, and none is near it."""
 
 
 class Evaluator:
@@ -56,7 +59,7 @@ class Evaluator:
             InputErrors: everything in its closure that cannot be evaluated for that platform.
         """
         if name not in self._scope.declared:
-            raise InputErrors.one(f"no derivation is named {name!r}", where="derivations/", hint="list: derive show")
+            raise InputErrors([absent("derivations/", "derivation", name, self._scope.declared, LIST)])
         found = self._node(name, host)
         return self._checked(found)
 
@@ -68,8 +71,7 @@ class Evaluator:
         """
         image = self._scope.images.get(name)
         if image is None:
-            names = ", ".join(sorted(self._scope.images)) or "none"
-            raise InputErrors.one(f"no image is named {name!r}", where="images/", detail=[f"declared  {names}"])
+            raise InputErrors([absent("images/", "image", name, self._scope.images, LIST)])
         host: Platform = platform or image.default_platform
         if host not in image.platforms:
             raise InputErrors.one(
@@ -112,12 +114,27 @@ class Evaluator:
             return None
 
     def _node(self, name: str, host: Platform) -> Derivation | None:
-        declared = self._scope.declared[name]
-        forced = declared.declaration.host if isinstance(declared.declaration, ScriptDecl) else None
-        key = (name, forced or host)
-        if key not in self._found:
-            self._found[key] = self._make(name, declared, key[1])
-        return self._found[key]
+        """Return what a name means, after everything that it names: however long the chain, nothing recurses."""
+        wanted = self._key(name, host)
+        stack = [wanted]
+        while stack:
+            key = stack[-1]
+            ahead = () if key in self._found else [one for one in self._named_by(key) if one not in self._found]
+            stack.extend(ahead)
+            if not ahead:
+                stack.pop()
+                if key not in self._found:
+                    self._found[key] = self._make(key[0], self._scope.declared[key[0]], key[1])
+        return self._found[wanted]
+
+    def _key(self, name: str, host: Platform) -> tuple[str, Platform]:
+        declaration = self._scope.declared[name].declaration
+        forced = declaration.host if isinstance(declaration, ScriptDecl) else None
+        return name, forced or host
+
+    def _named_by(self, key: tuple[str, Platform]) -> list[tuple[str, Platform]]:
+        named = references(self._scope.declared[key[0]].declaration)
+        return [self._key(name, self._build if role == "root" else key[1]) for role, name in named]
 
     def _make(self, name: str, declared: Declared, host: Platform) -> Derivation | None:
         declaration: Declaration = declared.declaration

@@ -214,12 +214,12 @@ def references(declaration: Declaration) -> Iterator[tuple[str, str]]:
             pass
 
 
-def absent(where: str, what: str, name: str, known: Collection[str]) -> Problem:
-    """Return the problem of a name that nothing has, with the name that may have been meant."""
+def absent(where: str, what: str, name: str, known: Collection[str], hint: str | None = None) -> Problem:
+    """Return the problem of a name that nothing has, with the name that may have been meant, or else a hint."""
     from difflib import get_close_matches
 
     near = get_close_matches(name, sorted(known), n=1)
-    hint = f"did you mean {near[0]}?" if near else None
+    hint = f"did you mean {near[0]}?" if near else hint
     return Problem(where=where, message=f"no {what} is named {name!r}", hint=hint)
 
 

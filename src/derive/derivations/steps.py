@@ -171,7 +171,8 @@ def installed_wheel(entry: WheelEntry, python: str, root: Derivation, build: Pla
 def layer(name: str, trees: Sequence[Derivation], modes: Json, encoding: Json) -> Derivation:
     """Write one layer from the union of some trees."""
     inputs: dict[str, Input] = {f"tree.{index}": BuiltInput(tree) for index, tree in enumerate(trees)}
-    return _step(name, "layer", {"modes": modes, "encoding": encoding}, inputs)
+    labels = tuple(tree.name for tree in trees)
+    return _step(name, "layer", {"modes": modes, "encoding": encoding}, inputs, labels=labels)
 
 
 def image(

@@ -6,18 +6,26 @@ Core: no IO. Imports pydantic through the declarations.
 
 from __future__ import annotations
 
-from derive.errors import InputErrors
+from derive.content import key_path
+from derive.errors import InputErrors, Problem
 from derive.images.declarations import ImageDecl
 from derive.images.modes import ModeTable, Rule
 from derive.images.oci import ImageConfig, config_problems
 
 
 def mode_table(image: ImageDecl, where: str) -> ModeTable:
-    """Return an image's mode table; raises InputErrors on rules that no image may have."""
-    rules = [
-        Rule(path=path.strip("/").encode(), mode=int(mode.mode, 8), uid=mode.uid, gid=mode.gid)
-        for path, mode in image.modes.items()
-    ]
+    """Return an image's mode table; raises InputErrors on rules that no image may have, each with its key."""
+    rules: list[Rule] = []
+    problems: list[Problem] = []
+    for path, mode in image.modes.items():
+        rule = Rule(path=path.strip("/").encode(), mode=int(mode.mode, 8), uid=mode.uid, gid=mode.gid)
+        rules.append(rule)
+        try:
+            ModeTable.of([rule], where=f"{where}.{key_path((path,))}")
+        except InputErrors as error:
+            problems.extend(error.problems())
+    if problems:
+        raise InputErrors(problems)
     return ModeTable.of(rules, where=where)
 
 

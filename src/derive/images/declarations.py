@@ -6,11 +6,12 @@ Core: no IO. Imports pydantic.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+import re
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 
-from derive.content import Content, parse_model, parse_toml, to_key
+from derive.content import Content, Some, parse_model, parse_toml, to_key
 from derive.errors import Problem
 
 ImagePlatform: TypeAlias = Literal["linux/amd64", "linux/arm64"]
@@ -22,10 +23,18 @@ class Keyed(Content):
     model_config = ConfigDict(alias_generator=to_key, frozen=True, extra="forbid", strict=True)
 
 
+def _mode(text: str) -> str:
+    if not re.fullmatch("[0-7]{4}", text):
+        raise ValueError("not permission bits in octal, such as 0755")
+    if text[0] not in "01":
+        raise ValueError("set-user-id and set-group-id bits are never written")
+    return text
+
+
 class ModeDecl(Keyed):
     """Owner and permission bits of one path in the image; bits in octal, as text."""
 
-    mode: str = Field(pattern=r"^[01][0-7]{3}$")
+    mode: Annotated[str, AfterValidator(_mode)]
     uid: int = Field(default=0, ge=0, le=65535)
     gid: int = Field(default=0, ge=0, le=65535)
 
@@ -34,7 +43,15 @@ class LayerDecl(Keyed):
     """One layer: the union of some derivations' trees."""
 
     name: str
-    parts: tuple[str, ...] = Field(alias="from", min_length=1)
+    parts: Annotated[tuple[str, ...], Some] = Field(alias="from")
+
+    @field_validator("parts")
+    @classmethod
+    def _parts_are_distinct(cls, parts: tuple[str, ...]) -> tuple[str, ...]:
+        twice = sorted({part for part in parts if parts.count(part) > 1})
+        if twice:
+            raise ValueError(f"named twice: {', '.join(twice)}")
+        return parts
 
 
 class ConfigDecl(Keyed):
@@ -59,9 +76,9 @@ class EncodingDecl(Keyed):
 class ImageDecl(Keyed):
     """One image file."""
 
-    platforms: tuple[ImagePlatform, ...] = Field(min_length=1)
+    platforms: Annotated[tuple[ImagePlatform, ...], Some]
     default_platform: ImagePlatform
-    layers: tuple[LayerDecl, ...] = Field(min_length=1, max_length=100)
+    layers: Annotated[tuple[LayerDecl, ...], Some] = Field(max_length=100)
     modes: dict[str, ModeDecl] = Field(default_factory=dict)
     config: ConfigDecl = ConfigDecl()
     encoding: EncodingDecl = EncodingDecl()

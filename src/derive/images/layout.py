@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An image leaves the store as an OCI layout: a folder, or the same folder as one uncompressed tar.
+"""An image leaves the store as an OCI layout: a folder, or the same as one uncompressed tar that Docker loads too.
 
 Edge: writes one folder or file, which is there whole or not at all.
 
@@ -19,6 +19,7 @@ from pathlib import Path
 
 from derive.canonical import Digest, sha256
 from derive.errors import Corrupt, HostRefuses, InputErrors, Missing, expected_got
+from derive.images.docker import MANIFEST_FILE, manifest_json
 from derive.images.modes import ModeTable
 from derive.images.oci import LAYOUT, MANIFEST_TYPE, Descriptor, index, is_export, named_blobs, platform_of
 from derive.images.tar import stream
@@ -31,6 +32,7 @@ _OWN = {"oci-layout", "index.json", "blobs"}
 @dataclass(frozen=True, slots=True)
 class _Layout:
     index: bytes
+    docker: bytes
     blobs: tuple[Descriptor, ...]
 
 
@@ -71,7 +73,7 @@ def export_folder(store: Store, image: Digest, *, name: str, destination: Path) 
 
 
 def export_archive(store: Store, image: Digest, *, name: str, destination: Path) -> None:
-    """Write an image as one uncompressed tar of its OCI layout; an existing file is replaced.
+    """Write an image as one uncompressed tar of its OCI layout, with Docker's manifest; an existing file is replaced.
 
     Raises:
         InputErrors: when the destination is a folder, or the name is not one that OCI allows.
@@ -81,11 +83,9 @@ def export_archive(store: Store, image: Digest, *, name: str, destination: Path)
     layout = _layout(store, image, name)
     if destination.is_dir():
         raise InputErrors.one(f"{destination} is a folder, and an archive is a file")
-    texts = {sha256(text): text for text in (LAYOUT, layout.index)}
-    entries = {
-        b"oci-layout": _file(sha256(LAYOUT), len(LAYOUT)),
-        b"index.json": _file(sha256(layout.index), len(layout.index)),
-    }
+    named = {"oci-layout": LAYOUT, "index.json": layout.index, MANIFEST_FILE: layout.docker}
+    texts = {sha256(text): text for text in named.values()}
+    entries = {path.encode(): _file(sha256(text), len(text)) for path, text in named.items()}
     entries |= {f"blobs/sha256/{b.digest.hex}".encode(): _file(b.digest, b.size) for b in layout.blobs}
 
     def read(file: File) -> Iterable[bytes]:
@@ -108,7 +108,11 @@ def _layout(store: Store, image: Digest, name: str) -> _Layout:
         if size != blob.size:
             raise Corrupt(f"blob {blob.digest.short} has another size", detail=expected_got(blob.size, size))
     platform = platform_of(b"".join(_checked(store, config.digest)))
-    return _Layout(index(own, platform=platform, name=name), tuple(dict.fromkeys((own, config, *layers))))
+    return _Layout(
+        index=index(own, platform=platform, name=name),
+        docker=manifest_json(config, layers, name),
+        blobs=tuple(dict.fromkeys((own, config, *layers))),
+    )
 
 
 def _file(digest: Digest, size: int) -> File:

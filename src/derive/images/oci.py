@@ -16,6 +16,7 @@ from types import MappingProxyType
 
 from derive.canonical import CanonicalError, Digest, Json, decode, encode, sha256
 from derive.errors import Corrupt, InputErrors, Problem, expected_got
+from derive.images import docker
 from derive.images.documents import digest, fields, integer, items, mapping, text, text_map, texts
 from derive.images.layer import LayerDescriptor
 
@@ -198,7 +199,11 @@ def index(manifest: Descriptor, *, platform: Mapping[str, Json], name: str) -> b
     """
     if not _NAME.fullmatch(name):
         raise InputErrors.one(f"an OCI layout cannot name an image {name!r}")
-    entry = {**manifest.to_document(), "platform": platform, "annotations": {NAME_ANNOTATION: name}}
+    annotations = {NAME_ANNOTATION: name}
+    local = docker.local_name(name)
+    if local is not None:
+        annotations[docker.NAME_ANNOTATION] = local
+    entry = {**manifest.to_document(), "platform": platform, "annotations": annotations}
     return encode(
         {
             "schemaVersion": 2,

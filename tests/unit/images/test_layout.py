@@ -45,15 +45,25 @@ def test_a_folder_holds_the_layout_the_index_and_every_blob(store: MemoryStore, 
     assert all(sha256(found[f"blobs/sha256/{name.hex}"]) == name for name in names)
     entry = json.loads(found["index.json"])["manifests"][0]
     assert (entry["digest"], entry["size"]) == (str(built), len(manifest))
+    assert entry["annotations"] == {
+        "org.opencontainers.image.ref.name": "probe",
+        "io.containerd.image.name": "localhost/probe:latest",
+    }
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_an_archive_is_the_same_layout_as_one_file(store: MemoryStore, built: Digest, tmp_path: Path) -> None:
+def test_an_archive_is_the_same_layout_as_one_file_with_dockers_manifest(
+    store: MemoryStore, built: Digest, tmp_path: Path
+) -> None:
     export_folder(store, built, name="probe", destination=tmp_path / "out")
     export_archive(store, built, name="probe", destination=tmp_path / "out.tar")
     with tarfile.open(tmp_path / "out.tar") as tar:
         opened = {member.name: tar.extractfile(member) for member in tar if member.isfile()}
-        assert {name: file.read() for name, file in opened.items() if file} == files(tmp_path / "out")
+        found = {name: file.read() for name, file in opened.items() if file}
+    listed = json.loads(found.pop("manifest.json"))
+    config, *layers = (f"blobs/sha256/{named.digest.hex}" for named in named_blobs(blob(store, built)))
+    assert listed == [{"Config": config, "RepoTags": ["localhost/probe:latest"], "Layers": layers}]
+    assert found == files(tmp_path / "out")
     export_archive(store, built, name="probe", destination=tmp_path / "again.tar")
     assert (tmp_path / "again.tar").read_bytes() == (tmp_path / "out.tar").read_bytes()
 

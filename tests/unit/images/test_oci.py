@@ -188,12 +188,20 @@ def test_an_index_names_one_image_and_is_known_again() -> None:
             "digest": "sha256:" + "0" * 64,
             "size": 3,
             "platform": {"os": "linux", "architecture": "amd64"},
-            "annotations": {"org.opencontainers.image.ref.name": "probe"},
+            "annotations": {
+                "io.containerd.image.name": "localhost/probe:latest",
+                "org.opencontainers.image.ref.name": "probe",
+            },
         }
     ]
     assert is_export(data)
     assert not is_export(b'{"schemaVersion":2,"manifests":[]}')
     assert not is_export(b"{")
+
+
+def test_an_index_offers_docker_no_name_that_it_refuses() -> None:
+    data = index(Descriptor(media_type="m", digest=Digest("0" * 64), size=3), platform={}, name="Probe")
+    assert json.loads(data)["manifests"][0]["annotations"] == {"org.opencontainers.image.ref.name": "Probe"}
 
 
 @pytest.mark.parametrize("name", ["", "a b", "/a", "a/", "é"])

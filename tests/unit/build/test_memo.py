@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from derive.build import memo
+from derive.build.memo import image_is_whole, memo_key, recall
+from derive.canonical import Digest, sha256
+from derive.project import Project, Settings
+from derive.store.local import LocalStore
+from support.archives import put
+
+PROJECT = Project(
+    root=Path("/project"),
+    settings=Settings(default_image="a", build_platform="linux/amd64"),
+    files={"images/a.toml": b"x"},
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[LocalStore]:
+    with LocalStore(tmp_path / "store") as store:
+        yield store
+
+
+def image(store: LocalStore) -> Digest:
+    blobs = [put(store, data) for data in (b"config", b"layer")]
+    config, layer = ({"digest": str(blob)} for blob in blobs)
+    return put(store, json.dumps({"config": config, "layers": [layer]}).encode())
+
+
+def test_the_key_is_of_the_content_what_was_asked_and_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = memo_key(PROJECT, "a", None)
+    assert memo_key(replace(PROJECT, root=Path("/elsewhere")), "a", None) == key
+    others = [
+        memo_key(replace(PROJECT, files={"images/a.toml": b"y"}), "a", None),
+        memo_key(replace(PROJECT, files={"images/b.toml": b"x"}), "a", None),
+        memo_key(replace(PROJECT, settings=replace(PROJECT.settings, build_platform="linux/arm64")), "a", None),
+        memo_key(PROJECT, "b", None),
+        memo_key(PROJECT, "a", "linux/amd64"),
+    ]
+    monkeypatch.setattr(memo, "engine_digest", lambda: sha256(b"another engine"))
+    others.append(memo_key(PROJECT, "a", None))
+    assert len({key, *others}) == 7
+
+
+def test_a_name_that_is_no_text_has_a_key() -> None:
+    assert memo_key(PROJECT, "\udce9", None) != memo_key(PROJECT, "é", None)
+
+
+def test_what_was_remembered_is_recalled_while_the_image_is_whole(store: LocalStore) -> None:
+    key = sha256(b"key")
+    assert recall(store, key) is None
+    manifest = image(store)
+    store.database.set_memo(key, manifest.hex)
+    assert recall(store, key) == manifest
+
+
+@pytest.mark.parametrize("lost", [b"config", b"layer", None])
+def test_an_image_that_lacks_a_blob_is_not_recalled(store: LocalStore, lost: bytes | None) -> None:
+    manifest = image(store)
+    store.database.set_memo(sha256(b"key"), manifest.hex)
+    store.blob_path(manifest if lost is None else sha256(lost)).unlink()
+    assert not image_is_whole(store, manifest)
+    assert recall(store, sha256(b"key")) is None
