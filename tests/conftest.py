@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from derive.trees.materialise import remove_folder
 from support.cli import CHECKOUT, derive
 from support.derived import PLATFORMS, Derived
 from support.mirror import Mirror, mirror_of
@@ -60,20 +61,14 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def warm(derived: Derived, tmp_path: Path) -> Iterator[Path]:
-    """A store of its own that holds what the session's store holds; blobs are hard links, the rest is copied."""
+    """A store of its own that holds what the session's store holds; blobs and trees are hard links."""
     target = tmp_path / "warm"
-    trees = derived.store / "trees"  # made again when a sandbox asks for them
-    shutil.copytree(derived.store, target, copy_function=_link, ignore=lambda folder, _: _all_of(folder, trees))
+    target.mkdir()
+    for part in derived.store.iterdir():
+        link = part.name in {"blobs", "trees"}
+        if part.is_dir():
+            shutil.copytree(part, target / part.name, symlinks=True, copy_function=os.link if link else shutil.copy2)
+        else:
+            shutil.copy2(part, target / part.name)
     yield target
-    shutil.rmtree(target, ignore_errors=True)
-
-
-def _link(source: str, target: str) -> None:
-    if "/blobs/" in source:
-        os.link(source, target)
-    else:
-        shutil.copy2(source, target)
-
-
-def _all_of(folder: str, excluded: Path) -> list[str]:
-    return [path.name for path in excluded.iterdir()] if Path(folder) == excluded else []
+    remove_folder(target)

@@ -13,14 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from derive.canonical import Digest
-from derive.lock.documents import PythonLock, WheelEntry, render_lock
-from derive.lock.wishes import require_wish, wish_digest
-from support.archives import wheel
+from derive.lock.documents import render_lock
 from support.cli import Ran
 from support.golden import check_golden
 from support.servers import Reply
-from support.small import DERIVATIONS, Small, artifacts, base_lock, locator, small_project
+from support.small import DERIVATIONS, Small, add_wheels, artifacts, base_lock, locator, small_project
 
 TOML = "derivations/small.toml"
 IMAGE = "images/small.toml"
@@ -29,15 +26,6 @@ LOCK = "lock/base.lock.json"
 OTHER = "derivations/other.toml"
 PATCH = "patches/hello/0001-greet.patch"
 NOTES = "notes_1.0-1_amd64.deb"
-
-WHEELS_WISH = """\
-kind = "python"
-pythons = ["3.13"]
-architectures = ["amd64"]
-glibc = "2.41"
-exclude-newer = "2026-11-20T00:00:00Z"
-requirements = ["demo"]
-"""
 
 
 @pytest.fixture
@@ -242,27 +230,13 @@ def test_a_name_or_platform_that_is_not_there_is_refused_with_what_is(
     refused(small, small.here(*arguments), name)
 
 
-def with_wheels(small: Small, file: str, target: str = "cp313-amd64") -> None:
-    """Add a set of one wheel to the project, and an image part that is made of it."""
-    data = wheel()
-    entry = WheelEntry(
-        name="demo", version="1.0", file=file, size=len(data), sha256=Digest("2" * 64), licence="MIT"
-    )  # fmt: skip
-    wish = require_wish(WHEELS_WISH.encode(), "lock/wheels.toml")
-    lock = PythonLock(set="wheels", wish=wish_digest(wish), wheels=(entry,), targets={target: (file,)})
-    small.write("lock/wheels.toml", WHEELS_WISH)
-    small.write("lock/wheels.lock.json", render_lock(lock))
-    small.write(OTHER, '[programs]\nbuilder = "wheels"\nset = "wheels"\npython = "3.13"\nroot = "tools"\n')
-    small.edit(IMAGE, 'from = ["hello"]', 'from = ["hello", "programs"]')
-
-
 def test_a_wheel_for_another_platform_is_refused(small: Small) -> None:
-    with_wheels(small, "demo-1.0-cp313-cp313-manylinux_2_28_aarch64.whl")
+    add_wheels(small, "demo-1.0-cp313-cp313-manylinux_2_28_aarch64.whl")
     refused(small, small.here("image"), "wheel-for-another-platform")
 
 
 def test_a_platform_that_a_wheel_set_does_not_declare_is_refused(small: Small) -> None:
-    with_wheels(small, "demo-1.0-py3-none-any.whl")
+    add_wheels(small, "demo-1.0-py3-none-any.whl")
     refused(small, small.here("image", "--platform", "linux/arm64"), "wheels-not-for-the-platform")
 
 

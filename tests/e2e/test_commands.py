@@ -196,6 +196,19 @@ def test_lock_check_says_whether_locks_fit_their_wishes(built: Small) -> None:
     assert built.here("lock", "--check").answer == "1 sets fit their wishes"
 
 
+def test_a_lock_that_does_not_fit_is_the_answer_no_and_a_wish_that_is_wrong_is_wrong_input(tmp_path: Path) -> None:
+    with small_project(tmp_path) as small:
+        small.edit("lock/base.toml", '["notes"]', '["notes", "more"]')
+        ran = small.here("lock", "--check")
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.err.startswith("error: lock/base.toml: changed since it was locked\n")
+        record = record_of(small.here("lock", "--check", "--json").out)
+        assert record["body"]["problems"] == [{"where": "lock/base.toml", "message": "changed since it was locked"}]
+        small.edit("lock/base.toml", "suite =", "sweet =")
+        assert small.here("lock", "--check").code == 2
+        assert small.server.requests == []
+
+
 def test_init_starts_a_project_that_can_be_shown(tmp_path: Path) -> None:
     ran = run_here("init", str(tmp_path / "mine"))
     assert ran.code == 0

@@ -93,7 +93,7 @@ def test_one_that_waits_for_another_s_build_ends_at_once_when_interrupted(small:
         builder.wait_for(builder.script_has_begun)
         with running(small, "image", "small") as waiting:
             waiting.wait_for(lambda: lock_is_open_in(waiting.process.pid))
-            ended = waiting.end(signal.SIGINT, within_s=10)
+            ended = waiting.end(signal.SIGINT, within_s=40)
         assert (ended.code, ended.out) == (130, "")
         assert builder.process.poll() is None
 
@@ -108,9 +108,9 @@ def test_one_that_waits_builds_itself_when_the_builder_is_killed(small: Small) -
         )
         before = set(with_argument(mark))
         first, second = (builder, waiting) if sandbox_is_of(builder.process.pid) else (waiting, builder)
-        first.end(signal.SIGKILL, within_s=10)
+        first.end(signal.SIGKILL, within_s=40)
         second.wait_for(lambda: set(with_argument(mark)) - before)
-        ended = second.end(signal.SIGINT, within_s=10)
+        ended = second.end(signal.SIGINT, within_s=40)
     assert ended.code == 130
     check_store(small.store)
 

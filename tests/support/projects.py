@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from derive.derivations.model import Platform
-from derive.lock.documents import render_lock
+from derive.lock.documents import Lock, render_lock
 from derive.lock.wishes import require_wish, wish_digest
 from derive.project import Project, Settings
 from support.locks import debian_lock, python_lock
 
-_DEBIAN_WISH = """\
+DEBIAN_WISH = """\
 kind = "debian"
 suite = "trixie"
 
@@ -107,8 +107,9 @@ _PATCH = """\
 """
 
 
-def _locked(lock: bytes, wish: str, placeholder: str) -> bytes:
-    return lock.replace(placeholder.encode(), str(wish_digest(require_wish(wish.encode(), "w"))).encode())
+def pinned(lock: Lock, wish: str) -> bytes:
+    """Return the lock file of a set whose wish is this text."""
+    return render_lock(replace(lock, wish=wish_digest(require_wish(wish.encode(), "wish"))))
 
 
 FILES: Mapping[str, str | bytes] = {
@@ -117,9 +118,9 @@ FILES: Mapping[str, str | bytes] = {
     "derivations/d/extra.h": "#define X\n",
     "images/image.toml": _IMAGE,
     "lock/w.toml": _PYTHON_WISH,
-    "lock/w.lock.json": _locked(render_lock(replace(python_lock(), set="w")), _PYTHON_WISH, str(python_lock().wish)),
-    "lock/x.toml": _DEBIAN_WISH,
-    "lock/x.lock.json": _locked(render_lock(debian_lock()), _DEBIAN_WISH, str(debian_lock().wish)),
+    "lock/w.lock.json": pinned(replace(python_lock(), set="w"), _PYTHON_WISH),
+    "lock/x.toml": DEBIAN_WISH,
+    "lock/x.lock.json": pinned(debian_lock(), DEBIAN_WISH),
     "patches/b/series": "# licence: MIT\n0001-a.patch\n",
     "patches/b/0001-a.patch": _PATCH,
 }

@@ -20,9 +20,9 @@ from functools import cache
 from pathlib import Path
 
 from derive.canonical import Digest
-from derive.lock.documents import DebEntry, DebianLock, SourceEntry, SourceFile, render_lock
+from derive.lock.documents import DebEntry, DebianLock, PythonLock, SourceEntry, SourceFile, WheelEntry, render_lock
 from derive.lock.wishes import require_wish, wish_digest
-from support.archives import Tar, deb, folder, symlink, tar
+from support.archives import Tar, deb, folder, symlink, tar, wheel
 from support.cli import Ran, derive
 from support.require import skip_or_fail
 from support.servers import FaultServer, Reply
@@ -166,9 +166,9 @@ class Small:
         """Run a command in the project, as another process."""
         return derive(*arguments, env={**self.environment, **(env or {})}, cwd=self.root, before=before, timeout_s=120)
 
-    def here(self, *arguments: str) -> Ran:
+    def here(self, *arguments: str, env: Mapping[str, str] | None = None) -> Ran:
         """Run a command in this process: the same code, without the start of an interpreter."""
-        return run_here(*arguments, "--project", str(self.root), env=self.environment)
+        return run_here(*arguments, "--project", str(self.root), env={**self.environment, **(env or {})})
 
     def write(self, path: str, text: str | bytes) -> None:
         """Write one of the project's files."""
@@ -290,6 +290,30 @@ def base_lock() -> DebianLock:
 def lock_bytes() -> bytes:
     """Return the lock file."""
     return render_lock(base_lock())
+
+
+WHEELS_WISH = """\
+kind = "python"
+pythons = ["3.13"]
+architectures = ["amd64"]
+glibc = "2.41"
+exclude-newer = "2026-11-20T00:00:00Z"
+requirements = ["demo"]
+"""
+
+
+def add_wheels(small: Small, file: str = "demo-1.0-py3-none-any.whl") -> None:
+    """Add a set of one wheel to the project, and a part of the image that is made of it."""
+    data = wheel()
+    digest = Digest(hashlib.sha256(data).hexdigest())
+    entry = WheelEntry(name="demo", version="1.0", file=file, size=len(data), sha256=digest, licence="MIT")
+    wish = wish_digest(require_wish(WHEELS_WISH.encode(), "lock/wheels.toml"))
+    lock = PythonLock(set="wheels", wish=wish, wheels=(entry,), targets={"cp313-amd64": (file,)})
+    small.write("lock/wheels.toml", WHEELS_WISH)
+    small.write("lock/wheels.lock.json", render_lock(lock))
+    table = '[programs]\nbuilder = "wheels"\nset = "wheels"\npython = "3.13"\nroot = "tools"\n'
+    small.write("derivations/other.toml", table)
+    small.edit("images/small.toml", 'from = ["hello"]', 'from = ["hello", "programs"]')
 
 
 def run_here(*arguments: str, env: Mapping[str, str] | None = None) -> Ran:

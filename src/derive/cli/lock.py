@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, note, project_root, store_folder, table, wants_json
+from derive.cli.console import answer, answer_record, note, print_error, project_root, store_folder, table, wants_json
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -54,17 +54,21 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace, files: list[SetFiles]) -> int:
-    from derive.errors import InputErrors
+    from derive.errors import CheckFailed, InputErrors
     from derive.lock.update import check_set
+    from derive.lock.wishes import parse_wish
 
     problems = [problem for one in files for problem in check_set(one)]
-    if problems:
+    if any(parse_wish(one.wish, one.wish_file)[1] for one in files):
         raise InputErrors(problems)
+    if problems:
+        print_error(InputErrors(problems))
     if wants_json(args):
-        answer_record("lock-check", "lock", {"sets": [one.name for one in files]})
-    else:
+        found = [{"where": one.where, "message": one.message} for one in problems]
+        answer_record("lock-check", "lock", {"sets": [one.name for one in files], "problems": found})
+    elif not problems:
         answer(f"{len(files)} sets fit their wishes")
-    return 0
+    return CheckFailed.exit_code if problems else 0
 
 
 def _outdated(args: argparse.Namespace, files: list[SetFiles], store: LocalStore) -> int:

@@ -43,6 +43,12 @@ def serialise(listing: Listing, read: ContentReader) -> Iterator[bytes]:
     Raises:
         ValueError: when a reader gives more or fewer bytes than the listing states.
     """
+    for piece in _pieces(listing, read):
+        yield bytes(piece)
+
+
+def _pieces(listing: Listing, read: ContentReader) -> Iterator[bytes | bytearray]:
+    """Yield the NAR in pieces; each may be overwritten when the next one is asked for."""
     pending = bytearray(_MAGIC)
     for head, path, file in frames(listing):
         pending += head
@@ -55,14 +61,14 @@ def serialise(listing: Listing, read: ContentReader) -> Iterator[bytes]:
                 pending += chunk
                 if len(pending) < _FLUSH:
                     continue
-                yield bytes(pending)
+                yield pending
             else:
-                yield bytes(pending)
+                yield pending
                 yield chunk
             pending.clear()
         if seen != file.size:
             raise ValueError(f"{path!r}: {seen} bytes read, {file.size} listed")
-    yield bytes(pending)
+    yield pending
 
 
 def frames(listing: Listing) -> Iterator[tuple[bytes, bytes, File | None]]:
@@ -100,7 +106,7 @@ def frames(listing: Listing) -> Iterator[tuple[bytes, bytes, File | None]]:
 def nar_digest(listing: Listing, read: ContentReader) -> Digest:
     """Return the tree digest: the SHA-256 of the NAR."""
     hasher = hashlib.sha256()
-    for piece in serialise(listing, read):
+    for piece in _pieces(listing, read):
         hasher.update(piece)
     return Digest(hasher.hexdigest())
 

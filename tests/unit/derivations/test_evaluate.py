@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from derive.canonical import escape
@@ -8,7 +10,8 @@ from derive.derivations.evaluate import Evaluator
 from derive.derivations.model import Derivation, Platform, closure
 from derive.derivations.scope import load_scope
 from derive.errors import InputErrors
-from support.projects import FILES, project
+from support.locks import debian_lock
+from support.projects import DEBIAN_WISH, FILES, pinned, project
 
 Changes = dict[str, str | bytes | None]
 
@@ -96,7 +99,9 @@ def test_a_script_is_its_text_its_files_and_its_variables() -> None:
     assert environment["CFLAGS"] == "-O2"
 
 
-SAME = {
+TABLES = str(FILES["derivations/d.toml"]).removeprefix("[").split("\n[")
+
+SAME: dict[str, Changes] = {
     "a timeout": edited("timeout = 9", "timeout = 8"),
     "a patch's name": {
         "patches/b/0001-a.patch": None,
@@ -107,13 +112,12 @@ SAME = {
     "a series' comment": {"patches/b/series": "# licence: MIT\n# reviewed\n0001-a.patch\n"},
     "a file that nothing uses": {"derivations/d/other.h": "x"},
     "the order of declarations": {
-        "derivations/d.toml": "\n[".join(reversed(str(FILES["derivations/d.toml"]).removeprefix("[").split("\n["))).join("[\n")
+        "derivations/d.toml": "\n".join(f"[{table}" for table in reversed(TABLES)),
     },
     "where a derivation stands": {
-        "derivations/d.toml": str(FILES["derivations/d.toml"]).partition("\n[source]")[2].join(("[source]", "")),
-        "derivations/a.toml": str(FILES["derivations/d.toml"]).partition("\n[source]")[0],
+        "derivations/d.toml": "\n".join(f"[{table}" for table in TABLES[1:]),
+        "derivations/a.toml": f"[{TABLES[0]}",
     },
-    "the default image": edited("# nothing", "# nothing", "derivations/d.toml") if False else {},
 }
 
 
@@ -147,20 +151,11 @@ def test_the_id_of_a_step_and_of_the_image_move_with(what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('platforms = ["linux/amd64", "linux/arm64"]', 'platforms = ["linux/amd64"]\n[modes]\n"/x" = { mode = "0700" }'),
-        ("[[layers]]\nname = \"base\"", '[encoding]\nlevel = 9\n\n[[layers]]\nname = "base"'),
-        ("[[layers]]\nname = \"base\"", '[config]\nuser = "1"\n\n[[layers]]\nname = "base"'),
-        ('from = ["all", "code"]', 'from = ["all"]'),
-    ],
-)  # fmt: skip
-def test_what_an_image_file_says_is_in_the_image_s_id(old: str, new: str) -> None:
-    text = str(FILES["images/image.toml"]).replace('default-platform = "linux/arm64"\n', "")
-    text = 'default-platform = "linux/amd64"\n' + text
-    assert old in text
-    changes: Changes = {"images/image.toml": text.replace(old, new) if "[modes]" not in new else text + new.partition("\n")[2]}
-    assert image(changes) != image()
+    "addition",
+    ['[modes]\n"/x" = { mode = "0700" }\n', "[encoding]\nlevel = 9\n", '[config]\nuser = "1"\n'],
+)
+def test_what_an_image_file_says_is_in_the_image_s_id(addition: str) -> None:
+    assert image({"images/image.toml": f"{FILES['images/image.toml']!s}\n{addition}"}) != image()
 
 
 def test_a_fetch_is_named_by_its_file_and_its_id_covers_its_place() -> None:
@@ -190,7 +185,9 @@ def test_names_and_platforms_that_are_not_there_are_refused() -> None:
     ]
     assert refused(lambda: evaluator().image("imag", None)) == [("images/", "no image is named 'imag'")]
     only = edited('platforms = ["linux/amd64", "linux/arm64"]', 'platforms = ["linux/arm64"]', "images/image.toml")
-    assert refused(lambda: image(only)) == [("images/image.toml: platforms", "the image image is not made for linux/amd64")]
+    assert refused(lambda: image(only)) == [
+        ("images/image.toml: platforms", "the image image is not made for linux/amd64")
+    ]
 
 
 def test_what_the_locks_do_not_hold_for_a_platform_is_all_said_at_once() -> None:
@@ -213,11 +210,12 @@ def test_what_the_locks_do_not_hold_for_a_platform_is_all_said_at_once() -> None
 
 
 def test_a_closure_that_is_not_for_the_platform_is_refused_with_the_wish_to_change() -> None:
-    lock = bytes(FILES["lock/x.lock.json"]).decode()  # type: ignore[arg-type]
-    start = lock.index('   "arm64": [', lock.index('"run"'))
-    end = lock.index("]", start)
-    cut = lock[: lock.rindex(",", 0, start)] + lock[end + 1 :]
-    entry = lock.index('"a_1.0-1_arm64.deb"')
-    del entry
-    run = evaluator({"lock/x.lock.json": cut.replace("a_1.0-1_arm64", "a_1.0-1_arm64")}) if False else None
-    assert run is None
+    lock = debian_lock()
+    amd64 = lock.closures["run"]["amd64"]
+    debs = tuple(deb for deb in lock.debs if deb.file in amd64)
+    cut = pinned(replace(lock, debs=debs, closures={"run": {"amd64": amd64}}), DEBIAN_WISH)
+    run = evaluator({"lock/x.lock.json": cut})
+    assert refused(lambda: run.image("image", "linux/arm64")) == [
+        ("lock/x.toml: closures.run.architectures", "root is needed for linux/arm64, which this closure does not have")
+    ]
+    assert run.image("image", "linux/amd64") == image()
