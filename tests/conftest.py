@@ -38,7 +38,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def derived(tmp_path_factory: pytest.TempPathFactory) -> Derived:
     """Derive the image ``probe`` of this checkout for both platforms; DERIVE_TEST_STORE names a store to keep."""
     kept = os.environ.get("DERIVE_TEST_STORE")
-    store = Path(kept) if kept else tmp_path_factory.mktemp("derived") / "store"
+    base = tmp_path_factory.getbasetemp()
+    # Workers of one run share the store: deriving one image in several processes at once builds each thing once.
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    store = Path(kept) if kept else shared / "derived-store"
     digests = {
         platform: derive("image", "probe", "--platform", platform, "--store", str(store)).answer
         for platform in PLATFORMS

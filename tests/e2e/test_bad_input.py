@@ -114,10 +114,14 @@ def names_twice_and_odd_names(small: Small) -> None:
 
 
 def a_lock_edited_by_hand(small: Small) -> None:
-    small.edit(LOCK, '"suite": "trixie"', '"suite": "http://mirror.example"')
-    small.edit(LOCK, '"size": ', '"size": -')
-    small.edit(LOCK, '"sha256": "', '"sha256": "x')
-    small.edit(LOCK, '"busybox_1.0-1_amd64.deb"\n   ]', '"busybox_9_amd64.deb"\n   ]')
+    before, name, entry = (small.root / LOCK).read_text().partition(f'"file": "{NOTES}",')
+    for old, new in (
+        ('"suite": "trixie"', '"suite": "http://mirror.example"'),
+        ('"size": ', '"size": -'),
+        ('"sha256": "', '"sha256": "x'),
+    ):
+        entry = entry.replace(old, new, 1)
+    small.write(LOCK, before.replace('"busybox_1.0-1_amd64.deb"\n   ]', '"busybox_9_amd64.deb"\n   ]') + name + entry)
 
 
 def a_script_that_cannot_run(small: Small) -> None:

@@ -20,10 +20,11 @@ from derive.net.http import Settings
 from support.cli import Ran
 from support.require import skip_or_fail
 from support.servers import Reply
-from support.small import Small, add_wheels, artifacts, small_project
+from support.small import Small, add_wheels, notes_deb, small_project
 from support.store_check import check_store, realised
 
 NOTES = "notes_1.0-1_amd64.deb"
+WHOLE = notes_deb("amd64")
 SCRIPT = "derivations/small/build.sh"
 OUT = 'mkdir -p "$DERIVE_OUT/x"\n'
 
@@ -64,9 +65,9 @@ def log_of(error: str) -> str:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (artifacts()[NOTES][:-4] + b"evil", "served other bytes"),
-        (artifacts()[NOTES][:-4], "got       8892 bytes"),
-        (artifacts()[NOTES] + b"more", "got       8900 bytes"),
+        (WHOLE[:-4] + b"evil", "served other bytes"),
+        (WHOLE[:-4], "got       8892 bytes"),
+        (WHOLE + b"more", "got       8900 bytes"),
         (b"<html>log in first</html>", "got       25 bytes"),
     ],
     ids=["other", "shorter", "longer", "a page"],
@@ -78,7 +79,7 @@ def test_what_is_not_what_the_lock_names_is_refused_and_kept_nowhere(small: Smal
     assert words in error
     assert f"/debian/pool/main/n/notes/{NOTES}: " in error
     check_store(small.store)
-    small.serve(NOTES, Reply(body=artifacts()[NOTES]))
+    small.serve(NOTES, Reply(body=WHOLE))
     assert small.here("image").answer.startswith("sha256:")
 
 
@@ -86,7 +87,7 @@ def test_what_is_not_what_the_lock_names_is_refused_and_kept_nowhere(small: Smal
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
-        (Reply(body=artifacts()[NOTES], cut=100, ranges=False), "the connection broke off"),
+        (Reply(body=WHOLE, cut=100, ranges=False), "the connection broke off"),
         (Reply(hang=True), "no answer in 1 s"),
         (Reply(status=503), "503 Service Unavailable"),
         (Reply(status=403), "403 Forbidden"),
@@ -102,15 +103,14 @@ def test_a_mirror_that_does_not_deliver_is_named_after_a_bounded_time(small: Sma
     assert words in error
     assert "what was fetched is kept" in error
     check_store(small.store)
-    small.serve(NOTES, Reply(body=artifacts()[NOTES]))
+    small.serve(NOTES, Reply(body=WHOLE))
     assert small.here("image").answer.startswith("sha256:")
     assert small.asked("busybox_1.0-1_amd64.deb") == 1, "what was fetched is not fetched again"
 
 
 @pytest.mark.usefixtures("impatient")
 def test_a_transfer_that_breaks_off_goes_on_where_it_ended(small: Small) -> None:
-    whole = artifacts()[NOTES]
-    small.serve(NOTES, Reply(body=whole, cut=5000), Reply(body=whole))
+    small.serve(NOTES, Reply(body=WHOLE, cut=5000), Reply(body=WHOLE))
     assert small.here("image").answer.startswith("sha256:")
     assert [r.headers.get("range") for r in small.server.requests if r.path.endswith(NOTES)] == [None, "bytes=5000-"]
 

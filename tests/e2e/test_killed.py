@@ -98,8 +98,7 @@ def test_interrupted_in_a_script_it_says_so_ends_the_sandbox_and_keeps_what_was_
     mark = marker()
     small.write("derivations/small/build.sh", sleeper(mark))
     with running(small, "image", "small", "--jobs", "1") as run:
-        run.wait_for(run.script_has_begun)
-        assert with_argument(mark)
+        run.wait_for(lambda: with_argument(mark))
         ended = run.end(number, within_s=40)
     assert (ended.code, ended.out) == (130, "")
     assert "error: stopped\n  hint: run the same command again: everything finished is kept\n" in ended.err
@@ -118,7 +117,7 @@ def test_killed_in_a_script_no_process_of_the_sandbox_survives(small: Small) -> 
     mark = marker()
     small.write("derivations/small/build.sh", sleeper(mark))
     with running(small, "image", "small") as run:
-        run.wait_for(run.script_has_begun)
+        run.wait_for(lambda: with_argument(mark))
         run.end(signal.SIGKILL, within_s=40)
     assert gone_within(20, mark)
     check_store(small.store)

@@ -216,7 +216,7 @@ def artifacts() -> Mapping[str, bytes]:
     return {
         "busybox_1.0-1_amd64.deb": deb(*_busybox(), package="busybox"),
         "hello_1.0.orig.tar.gz": gzip.compress(source, mtime=0),
-        **{f"notes_1.0-1_{arch}.deb": _notes(arch) for arch in ("amd64", "arm64")},
+        **{f"notes_1.0-1_{arch}.deb": notes_deb(arch) for arch in ("amd64", "arm64")},
     }
 
 
@@ -234,7 +234,8 @@ def _busybox() -> list[Tar]:
     return [*members, *(symlink(f"./usr/bin/{name}".encode(), b"busybox") for name in APPLETS)]
 
 
-def _notes(architecture: str) -> bytes:
+def notes_deb(architecture: str) -> bytes:
+    """Return the small package, which has a setuid program and a script that installs."""
     members = [
         *(folder(name) for name in (b"./", b"./usr/", b"./usr/share/", b"./usr/share/notes/")),
         Tar(name=b"./usr/share/notes/readme", data=f"notes of {architecture}\n".encode()),
@@ -320,7 +321,10 @@ def run_here(*arguments: str, env: Mapping[str, str] | None = None) -> Ran:
     """Run a command line in this process, and return its exit code and both streams."""
     from derive.cli.main import main
 
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    out, err = (
+        io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors=errors, write_through=True)
+        for errors in ("strict", "backslashreplace")  # as the interpreter opens them
+    )
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     before = dict(os.environ)
     os.environ.update(env or {})

@@ -36,7 +36,8 @@ def read_log(
     Raises:
         InputErrors: when none or several fit.
     """
-    wanted = name.removeprefix("drv:").removeprefix("sha256:")
+    # An argument may hold bytes that are no text, which no name has.
+    wanted = name.removeprefix("drv:").removeprefix("sha256:").encode("utf-8", "replace").decode()
     candidates = {
         key: found_name
         for found_name, key, _, document in store.database.find_derivations(wanted)
