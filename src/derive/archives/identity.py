@@ -56,7 +56,7 @@ def check_identity(
 
     def differs(what: str, wanted: object, got: object) -> None:
         message = f"an artifact with another {what} than the lock states"
-        hint = "run derive lock to pin what this upstream serves now"
+        hint = f"pin what this upstream serves now: derive lock --update {expected.name}"
         problems.append(Problem(where=archive, message=message, detail=expected_got(wanted, got), hint=hint))
 
     if name(expected.name) != name(stated.name):
