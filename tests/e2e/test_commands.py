@@ -142,7 +142,7 @@ def test_plan_lists_what_would_happen_with_reasons_and_disk(built: Small) -> Non
     assert "1 to reuse, 0 to fetch, 0 to build" in done
     cold = built.here("plan", "--store", str(built.root / "elsewhere"), "--all").answer
     assert re.search(r"^fetch +fetch-deb +notes_1.0-1_amd64.deb +not fetched yet$", cold, re.MULTILINE)
-    assert re.search(r"^build +script +hello +its input .* is not built yet$", cold, re.MULTILINE)
+    assert re.search(r"^build +script +hello +its input .* (is|are) not built yet$", cold, re.MULTILINE)
     assert re.search(r"^to fetch \S+ MiB, disk needed up to \S+ MiB, disk free \S+ GiB$", cold, re.MULTILINE)
     shutil.rmtree(built.root / "elsewhere")
 
@@ -194,7 +194,7 @@ def test_log_prints_what_a_build_said_by_name_and_by_id(built: Small) -> None:
 
 
 def test_lock_check_says_whether_locks_fit_their_wishes(built: Small) -> None:
-    assert built.here("lock", "--check").answer == "1 sets fit their wishes"
+    assert built.here("lock", "--check").answer == "the set fits its wish"
 
 
 def test_a_lock_that_does_not_fit_is_the_answer_no_and_a_wish_that_is_wrong_is_wrong_input(tmp_path: Path) -> None:
@@ -350,7 +350,18 @@ def test_no_project_is_said(built: Small, line: str, said: str) -> None:
 def test_a_store_that_is_a_file_is_said(built: Small) -> None:
     ran = built.here("image", "--store", str(built.root / "pyproject.toml"))
     assert (ran.code, ran.out) == (3, "")
-    assert ran.err.endswith("pyproject.toml/blobs/sha256: not a directory\n")
+    assert "pyproject.toml: the store cannot be opened: not a directory\n" in ran.err
+    assert "--store" in ran.err
+
+
+@pytest.mark.parametrize("command", ["image", "build"])
+def test_a_dry_run_prints_the_plan_and_builds_nothing(built: Small, command: str) -> None:
+    store = str(built.root / "dry")
+    name = "small" if command == "image" else "hello"
+    dry = built.here(command, name, "--dry-run", "--store", store)
+    plan = built.here("plan", name, "--store", store)
+    assert re.sub("disk free.*", "", dry.answer) == re.sub("disk free.*", "", plan.answer)
+    assert not list((built.root / "dry" / "blobs" / "sha256").iterdir())
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ Edge: threads, the store. What was there stays as it is.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -106,6 +107,9 @@ def compare(
     for output in sorted(first.keys() | second.keys()):
         a, b = first.get(output), second.get(output)
         if a == b:
+            if isinstance(a, FlatOutput) and not _is_sound(store, a):
+                what = f"the copy in the store is damaged: remove {store.blob_path(a.digest)} and derive again"
+                yield _difference(name, output, b"", what, None, a, a)
             continue
         if a is None or b is None:
             present = a or b
@@ -122,7 +126,9 @@ def _compare_one(store: LocalStore, name: str, output: str, a: Output, b: Output
             return _difference(name, output, b"", "contents", offset, a, b)
         case TreeOutput(), TreeOutput():
             left, right = store.listing(a.digest), store.listing(b.digest)
-            change = diff(left, right)[0]
+            change = next(iter(diff(left, right)), None)
+            if change is None:
+                return _difference(name, output, b"", "the first tree's digest is not that of its contents", None, a, b)
             x, y = left.get(change.path), right.get(change.path)
             if isinstance(x, File) and isinstance(y, File) and x.sha256 != y.sha256:
                 offset = first_difference(store.read(x), store.read(y))
@@ -131,6 +137,14 @@ def _compare_one(store: LocalStore, name: str, output: str, a: Output, b: Output
             return _difference(name, output, change.path, what, None, a, b)
         case _:
             return _difference(name, output, b"", "one is a tree, the other a file", None, a, b)
+
+
+def _is_sound(store: LocalStore, output: FlatOutput) -> bool:
+    """Say whether a blob's bytes are still those of its name."""
+    hasher = hashlib.sha256()
+    for piece in store.read_blob(output.digest):
+        hasher.update(piece)
+    return hasher.hexdigest() == output.digest.hex
 
 
 def _difference(

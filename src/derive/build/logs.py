@@ -29,9 +29,10 @@ class BuildLog:
 def read_log(
     store: LocalStore, name: str, platform: str | None, current: Callable[[], Derivation | None] = lambda: None
 ) -> BuildLog:
-    """Return the newest log of a derivation, by its name or by the beginning of its id.
+    """Return the log of a derivation, by its name or by the beginning of its id.
 
-    ``current`` is asked what the name stands for in the project at hand: the store knows no names of failed builds.
+    ``current`` is asked what a name stands for in the project at hand; where that has no log, the newest one of that
+    name is returned.
 
     Raises:
         InputErrors: when none or several fit.
@@ -48,8 +49,8 @@ def read_log(
         for path in store.root.joinpath("logs").glob(f"{wanted}*.log"):
             if len(path.stem) == 64:
                 candidates.setdefault(Digest(path.stem), path.stem[:12])
-    elif (derivation := current()) is not None:
-        candidates.setdefault(derivation.id, derivation.name)
+    elif (derivation := current()) is not None and store.log_path(f"{derivation.id.hex}.log").exists():
+        candidates = {derivation.id: derivation.name}
     paths = [(store.log_path(f"{key.hex}.log"), key) for key in candidates]
     present = sorted(((path.stat().st_mtime_ns, key) for path, key in paths if path.exists()), key=lambda pair: pair[0])
     if not present:

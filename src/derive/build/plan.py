@@ -235,8 +235,9 @@ def _build_reason(derivation: Derivation, memory: _Memory) -> str:
     ]
     if not unknown:
         return "never built from these inputs"
-    more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
-    return f"its input {unknown[0]}{more} is not built yet"
+    if len(unknown) == 1:
+        return f"its input {unknown[0]} is not built yet"
+    return f"its input {unknown[0]} and {len(unknown) - 1} more are not built yet"
 
 
 def _moved_fetch(derivation: Derivation, memory: _Memory, knowledge: Knowledge) -> bool:

@@ -26,10 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--platform", choices=("linux/amd64", "linux/arm64"), help="default: the build platform")
     parser.add_argument("--path", action="store_true", help="print where the output lies in the store, read-only")
     parser.add_argument("--offline", action="store_true", help="fetch nothing")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan, as derive plan does, and do nothing")
 
 
 def run(args: argparse.Namespace) -> int:
     """Derive, answer with the output."""
+    if args.dry_run:
+        from derive.cli.plan import run as print_plan
+
+        return print_plan(args)
     from derive.build.service import Options, evaluate, plan_for, realise
     from derive.cli.progress import progress_for_stderr
     from derive.derivations.model import TreeOutput

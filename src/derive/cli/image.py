@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--platform", choices=("linux/amd64", "linux/arm64"), help="default: as the image's file says")
     parser.add_argument("--check", action="store_true", help="build every step again and compare each output")
     parser.add_argument("--offline", action="store_true", help="fetch nothing")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan, as derive plan does, and do nothing")
     parser.add_argument(
         "--output", metavar="PATH", help="also write an OCI layout: a folder, or one file ending in .tar"
     )
@@ -40,6 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Derive, answer with the digest."""
+    if args.dry_run:
+        from derive.cli.plan import run as print_plan
+
+        return print_plan(args)
     project = project_of(args)
     name = args.name or project.settings.default_image
     with LocalStore(store_folder(args)) as store:

@@ -67,7 +67,7 @@ def _check(args: argparse.Namespace, files: list[SetFiles]) -> int:
         found = [{"where": one.where, "message": one.message} for one in problems]
         answer_record("lock-check", "lock", {"sets": [one.name for one in files], "problems": found})
     elif not problems:
-        answer(f"{len(files)} sets fit their wishes")
+        answer("the set fits its wish" if len(files) == 1 else f"all {len(files)} sets fit their wishes")
     return CheckFailed.exit_code if problems else 0
 
 

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     if wants_json(args):
         answer_record("plan", target.name, {**plan.document(), "disk_free_bytes": free})
     else:
-        answer(_text(plan, free, everything=args.all))
+        answer(_text(plan, free, everything=getattr(args, "all", False)))
     return 0
 
 

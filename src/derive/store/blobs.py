@@ -218,7 +218,7 @@ class FileWriter:
         digest = Digest(self._hasher.hexdigest())
         if expected is not None and digest != expected:
             raise Corrupt("the bytes are not what their name says", detail=expected_got(expected, digest))
-        if self._folder.has(digest):
+        if self._folder.has(digest) and self._folder.size(digest) == self._size:
             self._drop()
             return digest
         assert self._file is not None
@@ -250,6 +250,15 @@ class FileWriter:
                 if not self._path.exists():
                     raise
             self._path.unlink(missing_ok=True)
+
+
+def damaged(path: Path, expected: Digest, got: str) -> Corrupt:
+    """Return the error for stored bytes that are no longer those that were written."""
+    return Corrupt(
+        "a blob of the store is damaged",
+        detail=[f"blob      {path}", *expected_got(expected, f"sha256:{got}")],
+        hint="remove that file; the next run fetches or builds it again",
+    )
 
 
 def sync_folder(folder: Path) -> None:

@@ -6,7 +6,9 @@ Edge: the file system and SQLite. Layout on docs/formats/store.md.
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import hashlib
 import json
 import os
 import stat
@@ -19,8 +21,8 @@ from types import TracebackType
 from typing import IO, Self
 
 from derive.canonical import Digest
-from derive.errors import Corrupt, Interrupted, Missing, expected_got
-from derive.store.blobs import BlobFolder, FileWriter, Staging, sync_file_system, sync_folder, write_whole
+from derive.errors import Corrupt, HostRefuses, Interrupted, Missing, expected_got
+from derive.store.blobs import BlobFolder, FileWriter, Staging, damaged, sync_file_system, sync_folder, write_whole
 from derive.store.database import Database
 from derive.store.listings import blobs_of, dump_listing, load_listing
 from derive.store.protocol import CHUNK
@@ -42,6 +44,18 @@ class LocalStore:
         self._blobs = BlobFolder(root / "blobs" / "sha256", self.staging)
 
     def __enter__(self) -> Self:
+        try:
+            return self._enter()
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise HostRefuses(
+                f"the store cannot be opened: {(error.strerror or str(error)).lower()}",
+                where=str(self.root),
+                hint="name a folder that can be written with --store or DERIVE_STORE",
+            ) from error
+
+    def _enter(self) -> Self:
         layout = self.root / "oci-layout"
         if not layout.exists():
             for folder in _FOLDERS:
@@ -124,10 +138,10 @@ class LocalStore:
         if file.at is None:
             raise Missing("a listed file has no location")
         if file.at.method == "deflate":
-            return self._inflate(file, file.at)
+            return self._checked(file, file.at, self._inflate(file, file.at))
         if file.at.size != file.size:
             raise Corrupt("a file's contents have another size", detail=expected_got(file.size, file.at.size))
-        return self._blobs.read(file.at.blob, file.at.offset, file.at.size)
+        return self._checked(file, file.at, self._blobs.read(file.at.blob, file.at.offset, file.at.size))
 
     def folder(self, digest: Digest) -> Path:
         """Return a tree as a read-only folder, written on first use. Processes that ask together write it once."""
@@ -197,6 +211,15 @@ class LocalStore:
 
     def _listing_path(self, digest: Digest) -> Path:
         return Path(f"{self._listings}{digest.hex}.json")
+
+    def _checked(self, file: File, at: Location, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """Pass contents on, and raise at their end when they are not those listed: a disk may have lost a bit."""
+        hasher = hashlib.sha256()
+        for piece in pieces:
+            hasher.update(piece)
+            yield piece
+        if hasher.hexdigest() != file.sha256.hex:
+            raise damaged(self._blobs.path(at.blob), file.sha256, hasher.hexdigest())
 
     def _inflate(self, file: File, at: Location) -> Iterator[bytes]:
         inflater = zlib.decompressobj(wbits=-15)

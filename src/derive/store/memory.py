@@ -84,6 +84,8 @@ class MemoryStore:
                 raise Corrupt(f"a compressed file in blob {file.at.blob.short} does not end where it should")
         if len(data) != file.size:
             raise Corrupt("a file's contents have another size", detail=expected_got(file.size, len(data)))
+        if sha256(data) != file.sha256:
+            raise Corrupt("a file's contents are not those listed", detail=expected_got(file.sha256, sha256(data)))
         for start in range(0, len(data), CHUNK):
             yield data[start : start + CHUNK]
 

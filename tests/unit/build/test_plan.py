@@ -129,7 +129,7 @@ def test_each_step_says_why() -> None:
         "root": "never built from these inputs",
         "wheel": "not fetched yet",
         "tool": "its input root is not built yet",
-        "target": "its input root and 1 more is not built yet",
+        "target": "its input root and 1 more are not built yet",
     }
 
 
