@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,9 @@ from support.cli import CHECKOUT, derive
 from support.derived import PLATFORMS, Derived
 from support.mirror import Mirror, mirror_of
 from support.variants import copy_checkout
+
+# Whoever starts the suite in the background may have told it to ignore Ctrl-C, and every program started by a test would.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("fixed", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, print_blob=True)
