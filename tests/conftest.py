@@ -23,7 +23,7 @@ from support.derived import PLATFORMS, Derived
 from support.mirror import Mirror, mirror_of
 from support.variants import copy_checkout
 
-# Whoever starts the suite in the background may have told it to ignore Ctrl-C, and every program started by a test would.
+# Started in the background, the suite may have been told to ignore Ctrl-C, and so would every program that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("fixed", deadline=None, derandomize=True)
