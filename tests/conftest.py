@@ -72,6 +72,10 @@ def warm(derived: Derived, tmp_path: Path) -> Iterator[Path]:
     target = tmp_path / "warm"
     target.mkdir()
     for part in derived.store.iterdir():
+        if part.name in {"tmp", "locks"}:
+            # Another worker may be building in there: what it stages, device nodes among it, is nobody's to copy.
+            (target / part.name).mkdir()
+            continue
         link = part.name in {"blobs", "trees"}
         if part.is_dir():
             shutil.copytree(part, target / part.name, symlinks=True, copy_function=os.link if link else shutil.copy2)
