@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,10 +77,16 @@ def warm(derived: Derived, tmp_path: Path) -> Iterator[Path]:
             # Another worker may be building in there: what it stages, device nodes among it, is nobody's to copy.
             (target / part.name).mkdir()
             continue
+        if part.name.startswith("derive.sqlite"):
+            continue
         link = part.name in {"blobs", "trees"}
         if part.is_dir():
             shutil.copytree(part, target / part.name, symlinks=True, copy_function=os.link if link else shutil.copy2)
         else:
             shutil.copy2(part, target / part.name)
+    source, copy = sqlite3.connect(derived.store / "derive.sqlite"), sqlite3.connect(target / "derive.sqlite")
+    source.backup(copy)  # whole, also while another worker writes to it
+    source.close()
+    copy.close()
     yield target
     remove_folder(target)
