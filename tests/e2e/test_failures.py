@@ -225,10 +225,8 @@ def test_a_store_in_a_folder_of_someone_else_is_said() -> None:
         with small_project(place) as small:
             other = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
             error = error_of(small.derive("image", before=other), 3)
-            assert (
-                error
-                == f"error: {small.store}: the store cannot be opened: permission denied\n  hint: name a folder that can be written with --store or DERIVE_STORE\n"
-            )
+            said = f"error: {small.store}: the store cannot be opened: permission denied\n"
+            assert error == f"{said}  hint: name a folder that can be written with --store or DERIVE_STORE\n"
 
 
 def test_offline_with_things_missing_lists_them_and_asks_nobody(small: Small) -> None:
