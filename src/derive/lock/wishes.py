@@ -35,6 +35,8 @@ def _requirement(text: str) -> str:
         found = Requirement(text)
     except InvalidRequirement as error:
         raise ValueError(f"not a requirement: {str(error).splitlines()[0]}") from error
+    if any(not specifier.version for specifier in found.specifier):
+        raise ValueError("not a requirement: an operator without a version")  # some releases of packaging let it pass
     if found.url:
         raise ValueError("a requirement names no URL: the lock holds what an index serves")
     return text

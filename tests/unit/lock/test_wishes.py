@@ -150,6 +150,7 @@ def test_contradictions_are_told(old: str, new: str, where: str, message: str) -
 @pytest.mark.parametrize(
     ("old", "new", "where", "message"),
     [
+        ("numpy==2.3.5", "numpy===", "requirements[0]", "not a requirement"),
         ("numpy==2.3.5", "numpy @ https://h/numpy.whl", "requirements[0]", "names no URL"),
         ('glibc = "2.41"', "glibc = 2.41", "glibc", "string"),
         ("2026-11-20T00:00:00Z", "yesterday", "exclude-newer", "pattern"),
