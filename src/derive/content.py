@@ -21,10 +21,21 @@ M = TypeVar("M", bound="Content")
 T = TypeVar("T")
 
 
+def to_key(field: str) -> str:
+    """Write a Python field name as the key that stands in files."""
+    return field.replace("_", "-")
+
+
 class Content(BaseModel):
     """Base of everything read from a content file: frozen, and unknown keys refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, str_strip_whitespace=False)
+
+
+class Keyed(Content):
+    """Content whose keys are written with hyphens."""
+
+    model_config = ConfigDict(alias_generator=to_key, frozen=True, extra="forbid", strict=True)
 
 
 def _some(values: T) -> T:
@@ -35,11 +46,6 @@ def _some(values: T) -> T:
 
 Some = AfterValidator(_some)
 """For tuples: not pydantic's own least length, which adds its complaint to that about a wrong element."""
-
-
-def to_key(field: str) -> str:
-    """Write a Python field name as the key that stands in files."""
-    return field.replace("_", "-")
 
 
 def parse_toml(data: bytes, file: str) -> tuple[dict[str, Any] | None, list[Problem]]:

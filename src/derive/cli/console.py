@@ -125,16 +125,6 @@ def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) ->
     return "\n".join(lines)
 
 
-def size_text(count: int) -> str:
-    """Write a number of bytes for people: three digits and a binary unit."""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1000 or unit == "GiB":
-            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
-        value /= 1024
-    raise AssertionError(count)
-
-
 def guarded(run: Callable[[], int]) -> int:
     """Run a command, turning errors, Ctrl-C and a closed pipe into words and exit codes; no traceback reaches a person.
 

@@ -113,12 +113,9 @@ def make_parser(argv: Sequence[str] | None) -> argparse.ArgumentParser:
     """Build the parser; with arguments given, only the command among them is declared in full."""
     import argparse
 
-    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    group = common.add_argument_group("options of every command")
-    group.add_argument("--project", metavar="DIR", help="the project (default: the folder here or above that is one)")
-    group.add_argument("--store", metavar="DIR", help="the store (default: $DERIVE_STORE, else the user's data folder)")
-    group.add_argument("--json", action="store_true", help="print the answer as a JSON record")
-    group.add_argument("--jobs", type=_positive, metavar="N", help="how many things to do at once (default: the CPUs)")
+    from derive.cli.options import common_options
+
+    common = common_options()
     parser = argparse.ArgumentParser(
         prog="derive",
         description="Derive OCI images, bit for bit, from what is written down.",
@@ -145,11 +142,3 @@ def make_parser(argv: Sequence[str] | None) -> argparse.ArgumentParser:
         )
         module.add_arguments(command)
     return parser
-
-
-def _positive(text: str) -> int:
-    import argparse
-
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"not a whole number above 0: {text!r}")
-    return int(text)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, project_of, size_text, store_folder, table, wants_json
+from derive.cli.console import answer, answer_record, project_of, store_folder, table, wants_json
 from derive.store.local import LocalStore
+from derive.words import size_text
 
 if TYPE_CHECKING:
     import argparse

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, assert_never
 
-from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from derive.content import Content, Some, choice, key_path, parse_model, parse_toml, to_key
+from derive.content import Content, Keyed, Some, choice, key_path, parse_model, parse_toml
 from derive.derivations.model import Platform
 from derive.errors import Problem
 
@@ -29,12 +29,6 @@ def _python(text: str) -> str:
 
 
 Python: TypeAlias = Annotated[str, AfterValidator(_python)]
-
-
-class Keyed(Content):
-    """Content whose keys are written with hyphens."""
-
-    model_config = ConfigDict(alias_generator=to_key, frozen=True, extra="forbid", strict=True)
 
 
 class DebFrom(Keyed):
@@ -149,8 +143,6 @@ class AccountDecl(Keyed):
 
 class DebianRootDecl(Keyed):
     """A root made of unpacked packages, with what their scripts would have added."""
-
-    model_config = ConfigDict(alias_generator=to_key, frozen=True, extra="forbid", strict=True)
 
     builder: Literal["debian-root"]
     set: str

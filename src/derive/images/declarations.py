@@ -9,18 +9,12 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from derive.content import Content, Some, parse_model, parse_toml, to_key
+from derive.content import Keyed, Some, parse_model, parse_toml
 from derive.errors import Problem
 
 ImagePlatform: TypeAlias = Literal["linux/amd64", "linux/arm64"]
-
-
-class Keyed(Content):
-    """Content whose keys are written with hyphens."""
-
-    model_config = ConfigDict(alias_generator=to_key, frozen=True, extra="forbid", strict=True)
 
 
 def _mode(text: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from derive.canonical import Json
 from derive.lock.documents import DebEntry, Lock, LockEntry, SourceEntry, WheelEntry
+from derive.words import size_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,18 +83,6 @@ def move_rows(found: Sequence[Move]) -> tuple[tuple[str, ...], ...]:
     return tuple(rows)
 
 
-def human(size: int) -> str:
-    """Write a number of bytes for people."""
-    if size < 1000:
-        return f"{size} B"
-    value = float(size)
-    for unit in ("kB", "MB", "GB"):
-        value /= 1000
-        if value < 999.5 or unit == "GB":
-            return f"{value:.1f} {unit}" if value < 99.95 else f"{value:.0f} {unit}"
-    raise AssertionError(size)
-
-
 def _grouped(lock: Lock | None) -> dict[tuple[str, str], list[LockEntry]]:
     found: dict[tuple[str, str], list[LockEntry]] = {}
     for entry in lock.entries if lock else ():
@@ -126,10 +115,10 @@ def _licences(entries: Sequence[LockEntry]) -> str | None:
 
 def _size_text(move: Move) -> str:
     if move.size_old is None or move.size_new is None:
-        return human(move.size_old or move.size_new or 0)
+        return size_text(move.size_old or move.size_new or 0)
     if move.size_old == move.size_new:
-        return human(move.size_new)
-    return f"{human(move.size_old)} -> {human(move.size_new)}"
+        return size_text(move.size_new)
+    return f"{size_text(move.size_old)} -> {size_text(move.size_new)}"
 
 
 def _licence_text(move: Move) -> str:

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal, TypeAlias, assert_never
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from derive.canonical import Digest, Json, digest_document, encode
-from derive.content import Content, parse_model, parse_toml, to_key
+from derive.content import Keyed, parse_model, parse_toml
 from derive.errors import InputErrors, Problem
 from derive.net.names import normalise
 
@@ -77,12 +77,6 @@ Package: TypeAlias = Annotated[str, AfterValidator(_package)]
 Packages: TypeAlias = Annotated[tuple[Package, ...], AfterValidator(_distinct)]
 SuiteName: TypeAlias = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
 Word: TypeAlias = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
-
-
-class Keyed(Content):
-    """Content whose keys are written with hyphens."""
-
-    model_config = ConfigDict(alias_generator=to_key, frozen=True, extra="forbid", strict=True)
 
 
 class KeyringDecl(Keyed):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store's database: realisations by resolved id, derivations, the blobs under each tree, roots and memos.
+"""The store's database: realisations by resolved id, derivations, the blobs under each tree, roots, memos, history.
 
 Edge: SQLite. Rows are added only after the bytes that they speak of are synced and in place. A power
 cut may take back the move into place and leave the row: whoever reads one asks whether its bytes are present.
@@ -21,7 +21,7 @@ from typing import Any
 
 from derive.canonical import Digest
 
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
 _PATIENCE_S = 60
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS realisations (
@@ -37,6 +37,27 @@ CREATE TABLE IF NOT EXISTS roots (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS memos (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
+_HISTORY = """
+CREATE TABLE IF NOT EXISTS runs (
+    run INTEGER PRIMARY KEY AUTOINCREMENT, target TEXT NOT NULL, name TEXT NOT NULL, host TEXT NOT NULL,
+    jobs INTEGER NOT NULL, started_s INTEGER NOT NULL, duration_ns INTEGER, outcome TEXT,
+    expected_ns INTEGER, expected_fetch_bytes INTEGER NOT NULL, expected_write_bytes INTEGER
+);
+CREATE TABLE IF NOT EXISTS steps (
+    step INTEGER PRIMARY KEY AUTOINCREMENT, run INTEGER NOT NULL, derivation TEXT NOT NULL, resolved TEXT NOT NULL,
+    name TEXT NOT NULL, host TEXT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, ended_s INTEGER NOT NULL,
+    duration_ns INTEGER NOT NULL, expected_ns INTEGER, written_bytes INTEGER NOT NULL
+);
+CREATE INDEX IF NOT EXISTS steps_by_derivation ON steps (derivation);
+CREATE INDEX IF NOT EXISTS steps_by_name ON steps (name, host);
+CREATE TABLE IF NOT EXISTS sources (
+    digest TEXT NOT NULL, place TEXT NOT NULL, fetched_s INTEGER NOT NULL, PRIMARY KEY (digest, place)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS derivations_by_name ON derivations (name);
+CREATE INDEX IF NOT EXISTS derivations_by_resolved ON derivations (resolved);
+"""
+_MIGRATIONS = {1: _HISTORY}
+"""What brings a database of an earlier version to the next one: rows are added to, never lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,13 +119,13 @@ class Database:
             "SELECT name, id, resolved, document FROM derivations"
             " WHERE name = :text OR (length(:text) >= 12 AND substr(id, 1, length(:text)) = :text)"
         )
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             rows = cursor.execute(sql, {"text": name_or_prefix}).fetchall()
         return [(name, Digest(key), Digest(resolved), document) for name, key, resolved, document in rows]
 
     def add_realisation(self, entry: Realisation, derivation: Digest, name: str, document: bytes) -> Realisation:
         """Keep a realisation and the derivation that led to it. The first realisation of a resolved id stands."""
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             cursor.execute("BEGIN IMMEDIATE")
             cursor.execute(
                 "INSERT OR IGNORE INTO realisations VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -126,24 +147,24 @@ class Database:
 
     def replace_realisation(self, entry: Realisation, derivation: Digest, name: str, document: bytes) -> Realisation:
         """Keep a realisation in place of one whose outputs are gone or differ."""
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             cursor.execute("DELETE FROM realisations WHERE resolved = ?", (entry.resolved.hex,))
         return self.add_realisation(entry, derivation, name, document)
 
     def map_derivation(self, derivation: Digest, name: str, resolved: Digest, document: bytes) -> None:
         """Remember that a derivation resolves to an id that was realised already (early cutoff)."""
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             self._map(cursor, derivation, name, resolved, document)
 
     def tree_blobs(self, tree: Digest) -> list[Digest]:
         """Return the blobs that a tree's contents lie in; empty for a tree without contents or not known."""
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             rows = cursor.execute("SELECT blob FROM tree_blobs WHERE tree = ?", (tree.hex,)).fetchall()
         return [Digest(row[0]) for row in rows]
 
     def add_tree(self, tree: Digest, blobs: Iterable[Digest]) -> None:
         """Remember the blobs under a tree."""
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             cursor.execute("BEGIN IMMEDIATE")
             cursor.execute("DELETE FROM tree_blobs WHERE tree = ?", (tree.hex,))
             cursor.executemany("INSERT INTO tree_blobs VALUES (?, ?)", [(tree.hex, blob.hex) for blob in blobs])
@@ -151,24 +172,24 @@ class Database:
 
     def set_root(self, kind: str, name: str, digest: Digest) -> None:
         """Keep a digest, and all under it, from being collected."""
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             cursor.execute("INSERT OR REPLACE INTO roots VALUES (?, ?, ?)", (kind, name, digest.hex))
 
     def roots(self) -> list[tuple[str, str, Digest]]:
         """Return (kind, name, digest) of every root, sorted."""
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             rows = cursor.execute("SELECT kind, name, digest FROM roots ORDER BY kind, name").fetchall()
         return [(kind, name, Digest(digest)) for kind, name, digest in rows]
 
     def memo(self, key: Digest) -> str | None:
         """Return what was remembered under a key, or None."""
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             row = cursor.execute("SELECT value FROM memos WHERE key = ?", (key.hex,)).fetchone()
         return None if row is None else str(row[0])
 
     def set_memo(self, key: Digest, value: str) -> None:
         """Remember a value that a pure function gave."""
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             cursor.execute("INSERT OR REPLACE INTO memos VALUES (?, ?)", (key.hex, value))
 
     def close(self) -> None:
@@ -185,13 +206,14 @@ class Database:
 
     def _select_in(self, sql: str, keys: list[str]) -> Iterator[tuple[Any, ...]]:
         step = 500
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             for start in range(0, len(keys), step):
                 part = keys[start : start + step]
                 yield from cursor.execute(f"{sql} ({','.join('?' * len(part))})", part).fetchall()
 
     @contextmanager
-    def _cursor(self) -> Iterator[sqlite3.Cursor]:
+    def cursor(self) -> Iterator[sqlite3.Cursor]:
+        """Lend a cursor, outside any transaction; what fails inside rolls back, and is told as a person's error."""
         with self._guard:
             try:
                 if self._connection is None:
@@ -213,7 +235,14 @@ class Database:
         connection.execute("PRAGMA synchronous=NORMAL")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version == 0:
-            connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version={_SCHEMA_VERSION}; COMMIT;")
+            tables = _SCHEMA + _HISTORY
+            connection.executescript(f"BEGIN IMMEDIATE; {tables} PRAGMA user_version={_SCHEMA_VERSION}; COMMIT;")
+        elif version in _MIGRATIONS:
+            for step in range(version, _SCHEMA_VERSION):
+                # Another process may have done all of it meanwhile: it is then done once more, to no effect.
+                connection.executescript(
+                    f"BEGIN IMMEDIATE; {_MIGRATIONS[step]} PRAGMA user_version={step + 1}; COMMIT;"
+                )
         elif version != _SCHEMA_VERSION:
             from derive.errors import HostRefuses, expected_got
 

@@ -18,7 +18,6 @@ from derive.cli.console import (
     path_text,
     print_error,
     project_of,
-    size_text,
     store_folder,
     table,
     wants_json,
@@ -140,22 +139,6 @@ def test_a_table_lines_its_columns_up() -> None:
     assert table(rows, right=frozenset({1})) == "name    size\na        100\nlonger     1"
     assert table([("a", ""), ("bb", "")]) == "a\nbb"
     assert table([]) == ""
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1.0 KiB"),
-        (102400, "100 KiB"),
-        (1 << 20, "1.0 MiB"),
-        (5 << 30, "5.0 GiB"),
-        (5 << 40, "5120 GiB"),
-    ],
-)
-def test_a_size_has_three_digits_and_a_unit(count: int, text: str) -> None:
-    assert size_text(count) == text
 
 
 def test_the_store_is_the_option_else_the_variable_else_the_user_s(

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from derive.canonical import Digest
-from derive.lock.table import human, move_rows, moves
+from derive.lock.table import move_rows, moves
 from support.locks import debian_lock, python_lock
 
 
@@ -50,11 +48,3 @@ def test_what_went_and_what_changed_its_bytes_alone_are_told_apart() -> None:
     (move,) = moves(old, other)
     assert move.bytes_only
     assert move_rows([move])[0][3] == "same version, other files"
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (123_456, "123 kB"), (99_960, "100 kB"), (4_300_000_000, "4.3 GB")],
-)
-def test_sizes_are_written_for_people(size: int, text: str) -> None:
-    assert human(size) == text

@@ -12,7 +12,7 @@ import pytest
 
 from derive.canonical import Digest, sha256
 from derive.errors import HostRefuses
-from derive.store.database import Database, Realisation
+from derive.store.database import _SCHEMA, Database, Realisation
 
 RESOLVED, DERIVATION, TREE = sha256(b"resolved"), sha256(b"derivation"), sha256(b"tree")
 ENTRY = Realisation(
@@ -142,17 +142,31 @@ def test_a_database_of_another_version_is_refused_with_the_next_step(tmp_path: P
     database.set_memo(TREE, "a")
     database.close()
     with sqlite3.connect(tmp_path / "derive.sqlite") as raw:
-        raw.execute("PRAGMA user_version=2")
+        raw.execute("PRAGMA user_version=99")
     raw.close()
     with pytest.raises(HostRefuses) as caught:
         database.memo(TREE)
-    assert caught.value.detail == ("expected  version 1", "got       version 2")
+    assert caught.value.detail == ("expected  version 2", "got       version 99")
     assert "--store" in str(caught.value.hint)
+
+
+def test_a_database_of_the_version_before_gains_the_new_tables_and_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "old.sqlite"
+    with sqlite3.connect(path) as raw:
+        raw.executescript(f"{_SCHEMA} PRAGMA user_version=1;")
+        raw.execute("INSERT INTO memos VALUES (?, 'kept')", (TREE.hex,))
+    raw.close()
+    database = Database(path)
+    assert database.memo(TREE) == "kept"
+    with database.cursor() as cursor:
+        assert cursor.execute("SELECT count(*) FROM steps").fetchone() == (0,)
+        assert cursor.execute("PRAGMA user_version").fetchone() == (2,)
+    database.close()
 
 
 def test_a_full_disk_is_told_as_one(database: Database) -> None:
     database.set_memo(TREE, "a")
-    with database._cursor() as cursor:
+    with database.cursor() as cursor:
         pages = cursor.execute("PRAGMA page_count").fetchone()[0]
         cursor.execute(f"PRAGMA max_page_count={pages + 1}")
     with pytest.raises(OSError, match="full") as caught:

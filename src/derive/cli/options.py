@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of every command, which stand before or after its name.
+
+Edge: arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+
+def common_options() -> argparse.ArgumentParser:
+    """Return a parser that others take their common options from."""
+    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    group = common.add_argument_group("options of every command")
+    group.add_argument("--project", metavar="DIR", help="the project (default: the folder here or above that is one)")
+    group.add_argument("--store", metavar="DIR", help="the store (default: $DERIVE_STORE, else the user's data folder)")
+    group.add_argument("--json", action="store_true", help="print the answer as a JSON record")
+    group.add_argument("--jobs", type=_positive, metavar="N", help="how many things to do at once (default: the CPUs)")
+    return common
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"not a whole number above 0: {text!r}")
+    return int(text)
