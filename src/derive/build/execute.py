@@ -20,15 +20,23 @@ from typing import IO, Protocol
 from derive.build.builders import VERSIONS
 from derive.build.context import Build, Context, Fetch
 from derive.build.engine import engine_digest
+from derive.build.noting import Notes
 from derive.build.plan import Action, Knowledge, Known, Plan, Step, resolved_of
+from derive.build.prices import FETCHES_AT_ONCE
 from derive.canonical import Digest
-from derive.derivations.model import Derivation, FlatOutput, Output, ResolvedDerivation, TreeOutput, parse_output
+from derive.derivations.model import (
+    Derivation,
+    FlatOutput,
+    Output,
+    ResolvedDerivation,
+    TreeOutput,
+    parse_output,
+)
 from derive.errors import BuildFailed, Corrupt, DeriveError, HostRefuses, InputErrors, Interrupted, Unavailable
 from derive.sandbox.outcome import Runner
 from derive.store.database import Realisation
 from derive.store.local import LocalStore
 
-_FETCHES_AT_ONCE = 8
 _LAST_FETCHES_S = 1.0
 _UNBOUNDED = 1 << 60
 
@@ -36,8 +44,8 @@ _UNBOUNDED = 1 << 60
 class Progress(Protocol):
     """Is told what happens; shows it or not."""
 
-    def begin(self, plan: Plan) -> None:
-        """The plan starts."""
+    def begin(self, plan: Plan, expected_ns: int | None) -> None:
+        """The plan starts; how long it may take is None where no past run tells."""
 
     def started(self, derivation: Derivation) -> None:
         """A step starts."""
@@ -49,13 +57,16 @@ class Progress(Protocol):
         """A step was built again, and so many of its outputs came out otherwise."""
 
     def end(self) -> None:
-        """The run is over."""
+        """The run is over, however it went."""
+
+    def took(self, duration_ns: int, expected_ns: int | None) -> None:
+        """All went well, in so much time."""
 
 
 class Silent:
     """Shows nothing."""
 
-    def begin(self, plan: Plan) -> None:
+    def begin(self, plan: Plan, expected_ns: int | None) -> None:
         """Show nothing."""
 
     def started(self, derivation: Derivation) -> None:
@@ -68,6 +79,9 @@ class Silent:
         """Show nothing."""
 
     def end(self) -> None:
+        """Show nothing."""
+
+    def took(self, duration_ns: int, expected_ns: int | None) -> None:
         """Show nothing."""
 
 
@@ -117,6 +131,7 @@ class Executor:
     progress: Progress = field(default_factory=Silent)
     _cancel: threading.Event = field(default_factory=threading.Event)
     _outputs: dict[Digest, Mapping[str, Output]] = field(default_factory=dict)
+    _notes: Notes | None = None
     _fetching: list[Future[Mapping[str, Output]]] = field(default_factory=list)
     _engine: str = ""
 
@@ -132,12 +147,16 @@ class Executor:
         pending = [step for step in plan.steps if step.action is not Action.REUSE]
         if not pending:
             return self._outputs[plan.target.id]
-        self.progress.begin(plan)
-        fetchers = ThreadPoolExecutor(_FETCHES_AT_ONCE, thread_name_prefix="fetch")
+        self._notes = Notes(self.store, plan, self.jobs)
+        self.progress.begin(plan, self._notes.expected_ns)
+        outcome = "failed"
+        fetchers = ThreadPoolExecutor(FETCHES_AT_ONCE, thread_name_prefix="fetch")
         workers = ThreadPoolExecutor(self.jobs, thread_name_prefix="build")
         try:
             self._run_steps(pending, fetchers, workers)
+            outcome = "done"
         except KeyboardInterrupt:
+            outcome = "stopped"
             raise Interrupted("stopped", hint="run the same command again: everything finished is kept") from None
         finally:
             self.cancel()
@@ -146,6 +165,9 @@ class Executor:
             fetchers.shutdown(wait=False, cancel_futures=True)
             wait(self._fetching, timeout=_LAST_FETCHES_S)
             self.progress.end()
+            took_ns = self._notes.end(outcome)
+            if outcome == "done":
+                self.progress.took(took_ns, self._notes.expected_ns)
         return self._outputs[plan.target.id]
 
     def cancel(self) -> None:
@@ -193,7 +215,9 @@ class Executor:
         outcome = "failed"
         self.progress.started(derivation)
         try:
-            outputs, outcome = self._realise(derivation)
+            resolved, outputs, outcome = self._realise(derivation)
+            if self._notes is not None:
+                self._notes.step(step, resolved, outputs, outcome, time.monotonic_ns() - started)
         except Interrupted:
             outcome = "stopped"
             raise
@@ -203,7 +227,7 @@ class Executor:
             self.progress.finished(derivation, outcome, time.monotonic_ns() - started)
         return outputs
 
-    def _realise(self, derivation: Derivation) -> tuple[Mapping[str, Output], str]:
+    def _realise(self, derivation: Derivation) -> tuple[Digest, Mapping[str, Output], str]:
         resolved = resolved_of(derivation, self._inputs(derivation))
         database = self.store.database
         # Held while building, so that two processes asked for the same thing build it once.
@@ -213,7 +237,7 @@ class Executor:
                 known = known_of(row)
                 if all(is_present(self.store, output) for output in known.outputs.values()):
                     database.map_derivation(derivation.id, derivation.name, resolved.id, derivation.encoded())
-                    return known.outputs, "reused"
+                    return resolved.id, known.outputs, "reused"
             started = time.monotonic_ns()
             outputs = self.build(derivation, resolved)
             entry = Realisation(
@@ -228,7 +252,7 @@ class Executor:
             )
             keep = database.add_realisation if row is None else database.replace_realisation
             keep(entry, derivation.id, derivation.name, derivation.encoded())
-        return outputs, "built" if derivation.fixed is None else "fetched"
+        return resolved.id, outputs, "built" if derivation.fixed is None else "fetched"
 
     def _inputs(self, derivation: Derivation) -> dict[str, Output]:
         inputs: dict[str, Output] = {}

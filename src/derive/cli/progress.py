@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from derive.build.plan import Action, Plan
 from derive.cli.console import note
+from derive.words import duration_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -35,10 +36,11 @@ class Lines:
         self._guard = threading.Lock()
         self._fetched = self._fetches = self._built = self._builds = 0
 
-    def begin(self, plan: Plan) -> None:
+    def begin(self, plan: Plan, expected_ns: int | None) -> None:
         """Say what is ahead."""
         self._fetches, self._builds = len(plan.of(Action.FETCH)), len(plan.of(Action.BUILD))
-        note(f"{plan.target.name}: {self._fetches} to fetch, {self._builds} to build")
+        expected = "" if expected_ns is None else f", expected {duration_text(expected_ns)}"
+        note(f"{plan.target.name}: {self._fetches} to fetch, {self._builds} to build{expected}")
 
     def started(self, derivation: Derivation) -> None:
         """Say nothing: the end of a step is what counts."""
@@ -69,6 +71,10 @@ class Lines:
     def end(self) -> None:
         """Say nothing more."""
 
+    def took(self, duration_ns: int, expected_ns: int | None) -> None:
+        """Say how long it took, beside what was expected."""
+        _took_line(duration_ns, expected_ns)
+
 
 class Bars:
     """A bar for what is fetched, in bytes, one for what is built, in steps, and the names of what runs now."""
@@ -80,7 +86,7 @@ class Bars:
         self._fetch: TaskID | None = None
         self._build: TaskID | None = None
 
-    def begin(self, plan: Plan) -> None:
+    def begin(self, plan: Plan, expected_ns: int | None) -> None:
         """Draw the bars."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -140,6 +146,10 @@ class Bars:
         if self._progress is not None:
             self._progress.stop()
 
+    def took(self, duration_ns: int, expected_ns: int | None) -> None:
+        """Say how long it took, beside what was expected."""
+        _took_line(duration_ns, expected_ns)
+
     def _task(self, key: TaskID) -> tuple[float, float]:
         assert self._progress is not None
         task = next(task for task in self._progress.tasks if task.id == key)
@@ -148,6 +158,14 @@ class Bars:
     def _show_names(self) -> None:
         if self._progress is not None and self._build is not None:
             self._progress.update(self._build, names=", ".join(list(self._running)[:2]))
+
+
+def _took_line(duration_ns: int, expected_ns: int | None) -> None:
+    beside = ""
+    if expected_ns:
+        off = (duration_ns - expected_ns) / expected_ns
+        beside = f", expected {duration_text(expected_ns)} ({off:+.0%})"
+    note(f"took {duration_text(duration_ns)}{beside}")
 
 
 def _checked_line(derivation: Derivation, differences: int) -> None:

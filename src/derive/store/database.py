@@ -45,11 +45,13 @@ CREATE TABLE IF NOT EXISTS runs (
 );
 CREATE TABLE IF NOT EXISTS steps (
     step INTEGER PRIMARY KEY AUTOINCREMENT, run INTEGER NOT NULL, derivation TEXT NOT NULL, resolved TEXT NOT NULL,
-    name TEXT NOT NULL, host TEXT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, ended_s INTEGER NOT NULL,
-    duration_ns INTEGER NOT NULL, expected_ns INTEGER, written_bytes INTEGER NOT NULL
+    name TEXT NOT NULL, host TEXT NOT NULL, builder TEXT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL,
+    ended_s INTEGER NOT NULL, duration_ns INTEGER NOT NULL, expected_ns INTEGER, weight_bytes INTEGER NOT NULL,
+    written_bytes INTEGER NOT NULL
 );
 CREATE INDEX IF NOT EXISTS steps_by_derivation ON steps (derivation);
 CREATE INDEX IF NOT EXISTS steps_by_name ON steps (name, host);
+CREATE INDEX IF NOT EXISTS steps_by_builder ON steps (builder);
 CREATE TABLE IF NOT EXISTS sources (
     digest TEXT NOT NULL, place TEXT NOT NULL, fetched_s INTEGER NOT NULL, PRIMARY KEY (digest, place)
 ) WITHOUT ROWID;

@@ -6,6 +6,7 @@ Edge: the store's database. Nothing here decides a byte; rows are added, and nev
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +39,8 @@ class Run:
 class PastStep:
     """One step of a run. ``outcome``: ``built``, ``fetched``, ``reused`` (early cutoff); ``reason`` as planned.
 
-    ``written_bytes`` are those of its new blobs; ``expected_ns`` is None where no past run told.
+    ``builder`` has its version (``script/1``). ``written_bytes`` are those of its new blobs, ``weight_bytes`` those of
+    the artifacts below it, which its time grows with; ``expected_ns`` is None where no past run told.
     """
 
     run: int
@@ -46,12 +48,14 @@ class PastStep:
     resolved: Digest
     name: str
     host: str
+    builder: str
     outcome: str
     reason: str
     ended_s: int
     duration_ns: int
-    expected_ns: int | None
-    written_bytes: int
+    expected_ns: int | None = None
+    weight_bytes: int = 0
+    written_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,12 @@ class Source:
     digest: Digest
     place: str
     fetched_s: int
+
+
+_STEP = (
+    "run, derivation, resolved, name, host, builder, outcome, reason, ended_s, duration_ns, expected_ns, weight_bytes,"
+    " written_bytes"
+)
 
 
 def begin_run(database: Database, run: Run) -> int:
@@ -87,13 +97,12 @@ def end_run(database: Database, run: int, outcome: str, duration_ns: int) -> Non
 def add_step(database: Database, step: PastStep) -> None:
     """Note a finished step."""
     row = (
-        *(step.run, step.derivation.hex, step.resolved.hex, step.name, step.host, step.outcome, step.reason),
-        *(step.ended_s, step.duration_ns, step.expected_ns, step.written_bytes),
+        *(step.run, step.derivation.hex, step.resolved.hex, step.name, step.host, step.builder, step.outcome),
+        *(step.reason, step.ended_s, step.duration_ns, step.expected_ns, step.weight_bytes, step.written_bytes),
     )
     with database.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO steps (run, derivation, resolved, name, host, outcome, reason, ended_s, duration_ns,"
-            " expected_ns, written_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO steps ({_STEP}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - ours
             row,
         )
 
@@ -121,6 +130,41 @@ def steps_named(database: Database, name: str, host: str | None = None) -> tuple
     return _steps(database, "WHERE name = ?1 AND (?2 IS NULL OR host = ?2) ORDER BY step", (name, host))
 
 
+def recent_steps(database: Database, names: Iterable[str], *, limit: int = 5) -> dict[tuple[str, str], list[PastStep]]:
+    """Return the latest steps that were built or fetched, by name and host, newest first."""
+    where = (
+        "WHERE step IN (SELECT step FROM (SELECT step, row_number() OVER (PARTITION BY name, host ORDER BY step DESC)"
+        " AS place FROM steps WHERE outcome != 'reused' AND name IN (SELECT value FROM json_each(?))) WHERE place <= ?)"
+        " ORDER BY step DESC"
+    )
+    found: dict[tuple[str, str], list[PastStep]] = {}
+    for step in _steps(database, where, (_texts(names), limit)):
+        found.setdefault((step.name, step.host), []).append(step)
+    return found
+
+
+def builder_totals(database: Database, *, limit: int = 2000) -> list[tuple[str, int, int, int, int]]:
+    """Return (builder, steps, duration_ns, weight_bytes, written_bytes) over the latest steps built or fetched."""
+    sql = (
+        "SELECT builder, count(*), sum(duration_ns), sum(weight_bytes), sum(written_bytes) FROM"
+        " (SELECT * FROM steps WHERE outcome != 'reused' ORDER BY step DESC LIMIT ?) GROUP BY builder"
+    )
+    with database.cursor() as cursor:
+        return cursor.execute(sql, (limit,)).fetchall()
+
+
+def latest_derivations(database: Database, names: Iterable[str]) -> dict[tuple[str, str], tuple[Digest, str, str]]:
+    """Return, by name and host, the derivation realised last: its id, its document, and its outputs as JSON texts."""
+    sql = (
+        "SELECT s.name, s.host, d.id, d.document, r.outputs FROM (SELECT max(step) AS step FROM steps"
+        " WHERE name IN (SELECT value FROM json_each(?)) GROUP BY name, host) JOIN steps s USING (step)"
+        " JOIN derivations d ON d.id = s.derivation JOIN realisations r ON r.resolved = d.resolved"
+    )
+    with database.cursor() as cursor:
+        rows = cursor.execute(sql, (_texts(names),)).fetchall()
+    return {(name, host): (Digest(key), document, outputs) for name, host, key, document, outputs in rows}
+
+
 def add_source(database: Database, source: Source) -> None:
     """Note where an artifact came from; the latest time stands."""
     row = (source.digest.hex, source.place, source.fetched_s)
@@ -139,26 +183,32 @@ def sources_of(database: Database, digests: Iterable[Digest]) -> tuple[Source, .
     return tuple(found)
 
 
+def _texts(names: Iterable[str]) -> str:
+    """Write names as one JSON array: a statement takes only so many values."""
+    return json.dumps(sorted(set(names)))
+
+
 def _steps(database: Database, where: str, values: Sequence[object]) -> tuple[PastStep, ...]:
-    columns = "run, derivation, resolved, name, host, outcome, reason, ended_s, duration_ns, expected_ns, written_bytes"
     with database.cursor() as cursor:
-        rows = cursor.execute(f"SELECT {columns} FROM steps {where}", values).fetchall()  # noqa: S608 - ours
+        rows = cursor.execute(f"SELECT {_STEP} FROM steps {where}", values).fetchall()  # noqa: S608 - ours
     return tuple(_step(row) for row in rows)
 
 
 def _step(row: tuple[Any, ...]) -> PastStep:
-    run, derivation, resolved, name, host, outcome, reason, ended, duration, expected, written = row
+    run, derivation, resolved, name, host, builder, outcome, reason, ended, duration, expected, weight, written = row
     return PastStep(
         run=run,
         derivation=Digest(derivation),
         resolved=Digest(resolved),
         name=name,
         host=host,
+        builder=builder,
         outcome=outcome,
         reason=reason,
         ended_s=ended,
         duration_ns=duration,
         expected_ns=expected,
+        weight_bytes=weight,
         written_bytes=written,
     )
 

@@ -55,7 +55,7 @@ class Seen:
 
     told: list[tuple[str, str]] = field(default_factory=list)
 
-    def begin(self, plan: Plan) -> None:
+    def begin(self, plan: Plan, expected_ns: int | None) -> None:
         self.told.append(("begin", plan.target.name))
 
     def started(self, derivation: Derivation) -> None:
@@ -70,6 +70,9 @@ class Seen:
 
     def end(self) -> None:
         self.told.append(("end", ""))
+
+    def took(self, duration_ns: int, expected_ns: int | None) -> None:
+        assert duration_ns >= 0
 
 
 @dataclass

@@ -40,7 +40,7 @@ def test_a_terminal_gets_bars_and_everything_else_lines(monkeypatch: pytest.Monk
 def test_lines_say_what_is_ahead_and_each_step_that_is_done(capsys: pytest.CaptureFixture[str]) -> None:
     fetch, one, two = step("f.deb", "fetch-deb"), step("one"), step("two")
     lines = Lines()
-    lines.begin(plan(fetch, one, two))
+    lines.begin(plan(fetch, one, two), None)
     lines.finished(fetch, "fetched", 10)
     lines.finished(one, "built", 1_260_000_000)
     lines.finished(two, "failed", 0)
@@ -56,7 +56,7 @@ def test_lines_say_what_is_ahead_and_each_step_that_is_done(capsys: pytest.Captu
 def test_many_fetches_are_a_line_for_each_tenth(capsys: pytest.CaptureFixture[str]) -> None:
     fetches = [step(f"{index}.deb", "fetch-deb") for index in range(200)]
     lines = Lines()
-    lines.begin(plan(*fetches))
+    lines.begin(plan(*fetches), None)
     for one in fetches:
         lines.finished(one, "fetched", 1)
     said = capsys.readouterr().err.splitlines()
@@ -66,7 +66,7 @@ def test_many_fetches_are_a_line_for_each_tenth(capsys: pytest.CaptureFixture[st
 def test_unpacking_is_silent_unless_it_is_slow_or_fails(capsys: pytest.CaptureFixture[str]) -> None:
     quick, slow, bad, last = (step(name, "unpack") for name in ("quick", "slow", "bad", "last"))
     lines = Lines()
-    lines.begin(plan(quick, slow, bad, step("end")))
+    lines.begin(plan(quick, slow, bad, step("end")), None)
     lines.finished(quick, "built", 1)
     lines.finished(slow, "built", 3_000_000_000)
     lines.finished(bad, "failed", 1)
@@ -77,7 +77,7 @@ def test_unpacking_is_silent_unless_it_is_slow_or_fails(capsys: pytest.CaptureFi
 def test_a_fetch_that_fails_is_named_and_one_that_was_stopped_is_not(capsys: pytest.CaptureFixture[str]) -> None:
     one, two = step("a.deb", "fetch-deb"), step("b.deb", "fetch-deb")
     lines = Lines()
-    lines.begin(plan(one, two))
+    lines.begin(plan(one, two), None)
     lines.finished(one, "failed", 1)
     lines.finished(two, "stopped", 1)
     assert capsys.readouterr().err.splitlines()[1:] == ["failed  a.deb  0.0 s"]
@@ -99,7 +99,7 @@ def test_bars_end_with_nothing_left_on_the_terminal_but_what_failed(monkeypatch:
     monkeypatch.setenv("COLUMNS", "100")
     fetch, one, two = step("f.deb", "fetch-deb"), step("one"), step("two")
     bars = Bars()
-    bars.begin(plan(fetch, one, two))
+    bars.begin(plan(fetch, one, two), None)
     for derivation, outcome in ((fetch, "fetched"), (one, "built"), (two, "failed")):
         bars.started(derivation)
         bars.finished(derivation, outcome, 1)
