@@ -6,7 +6,7 @@ Core: no IO.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol
@@ -15,6 +15,7 @@ from derive.derivations.model import Output, ResolvedDerivation
 
 if TYPE_CHECKING:
     import threading
+    from pathlib import Path
 
     from derive.canonical import Digest
     from derive.sandbox.outcome import Runner
@@ -27,6 +28,9 @@ class Fetch(Protocol):
     def __call__(self, request: ResolvedDerivation, store: LocalStore) -> Digest:
         """Fetch what a ``fetch-*`` derivation names; raises Unavailable, UpstreamGone or Corrupt."""
 
+    def upstream(self, request: ResolvedDerivation, store: LocalStore, places: Sequence[str]) -> Mapping[str, Output]:
+        """Fetch from an upstream's own place, which ``places`` names; raises likewise."""
+
     def stop(self) -> None:
         """Make every transfer end at its next piece; it raises Interrupted."""
 
@@ -38,7 +42,8 @@ class Context:
     ``name`` is what errors call the step; ``labels`` are names for people that no identity holds, such as those of the
     patches in a series; ``sandbox`` finds this machine's way to run sandboxes; ``jobs`` is how many things the builder
     may do at once; ``scratch`` a fresh path in the store's staging area, where nothing is yet; ``cancel`` is set when
-    the build must stop.
+    the build must stop. ``places`` are URLs that a wish gives; ``keep`` is where the folders of a script that
+    fails are left for a person, None where they are not.
     """
 
     name: str
@@ -52,6 +57,8 @@ class Context:
     scratch: PurePath
     cancel: threading.Event
     timeout_s: float | None
+    places: tuple[str, ...] = ()
+    keep: Path | None = None
 
 
 Build = Callable[[ResolvedDerivation, Context], Mapping[str, Output]]

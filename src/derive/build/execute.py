@@ -119,7 +119,7 @@ class Executor:
     """Runs plans against one store.
 
     ``builders`` maps builder names to functions. ``jobs`` steps run at once; each is told that it may do ``inner_jobs``
-    things at once, which decides no byte.
+    things at once, which decides no byte. ``keep_failed``: a script that fails leaves its folders in the store.
     """
 
     store: LocalStore
@@ -129,6 +129,7 @@ class Executor:
     jobs: int
     inner_jobs: int
     progress: Progress = field(default_factory=Silent)
+    keep_failed: bool = False
     _cancel: threading.Event = field(default_factory=threading.Event)
     _outputs: dict[Digest, Mapping[str, Output]] = field(default_factory=dict)
     _notes: Notes | None = None
@@ -298,6 +299,8 @@ class Executor:
             scratch=self.store.staging.new_path(),
             cancel=self._cancel,
             timeout_s=derivation.timeout_s,
+            places=derivation.places,
+            keep=self.store.failed_path(derivation.id) if self.keep_failed else None,
         )
         return self.builders[resolved.builder](resolved, context)
 

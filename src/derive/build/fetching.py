@@ -7,35 +7,102 @@ Edge: the network, through derive.net.
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+from derive.build.replaced import Replacements
 from derive.canonical import Digest, Json
-from derive.derivations.model import FlatOutput, Output, ResolvedDerivation
+from derive.derivations.model import Derivation, FlatOutput, Output, ResolvedDerivation
+from derive.errors import UpstreamGone
 from derive.lock.mirrors import SystemMirrors
-from derive.net.fetch import Fetcher
-from derive.net.places import DebPath, Locator, Wanted, WheelFile, archive_of
+from derive.net.fetch import Fetcher, Record
+from derive.net.http import Settings
+from derive.net.places import DebPath, Locator, MirrorSource, Wanted, WheelFile, archive_of
 from derive.net.progress import Progress
+from derive.store.history import Source, add_source
 from derive.store.local import LocalStore
+
+if TYPE_CHECKING:
+    from derive.build.upstream_fetching import UpstreamFetcher
 
 
 class StoreFetch:
-    """Fetches for one run; connections, index pages and dead mirrors are shared by all its steps."""
+    """Fetches for one run; connections, index pages and dead mirrors are shared by all its steps.
 
-    def __init__(self, progress: Progress | None = None) -> None:
+    ``offline`` leaves archives that are folders of this machine; ``mirrors`` is where things are served in this run.
+    """
+
+    def __init__(
+        self,
+        progress: Progress | None = None,
+        *,
+        offline: bool = False,
+        mirrors: MirrorSource | None = None,
+        settings: Settings | None = None,
+    ) -> None:
         self._progress = progress
+        self._offline = offline
+        self.mirrors: MirrorSource = mirrors or SystemMirrors()
+        self._settings = settings
         self._guard = threading.Lock()
         self._fetcher: Fetcher | None = None
+        self._replacements: Replacements | None = None
+        self._upstreams: UpstreamFetcher | None = None
 
     def __call__(self, request: ResolvedDerivation, store: LocalStore) -> Digest:
         """Fetch what a step names; bytes that lie in the store already do not count, the lock must hold now."""
+        fetcher = self.fetcher(store)
+        try:
+            return fetcher.fetch(wanted(request), reuse=False)
+        except UpstreamGone as error:
+            with self._guard:
+                if self._replacements is None:
+                    self._replacements = Replacements(fetcher, self.mirrors)
+            raise self._replacements.explained(error, request) from error
+
+    def fetcher(self, store: LocalStore) -> Fetcher:
+        """Return this run's fetcher."""
         with self._guard:
             if self._fetcher is None:
-                self._fetcher = Fetcher(store=store, mirrors=SystemMirrors(), progress=self._progress)
-        return self._fetcher.fetch(wanted(request), reuse=False)
+                self._fetcher = Fetcher(
+                    store=store,
+                    mirrors=self.mirrors,
+                    progress=self._progress,
+                    offline=self._offline,
+                    settings=self._settings,
+                    record=recorder(store),
+                )
+            return self._fetcher
+
+    def not_archived(self, store: LocalStore, fetches: Iterable[Derivation]) -> tuple[Derivation, ...]:
+        """Return the fetches that no folder among the archives can serve: what being offline makes impossible."""
+        fetcher = self.fetcher(store)
+        return tuple(
+            derivation
+            for derivation in fetches
+            if not (isinstance(derivation.fixed, FlatOutput) and fetcher.has_archived(derivation.fixed.digest))
+        )
+
+    def upstream(self, request: ResolvedDerivation, store: LocalStore, places: Sequence[str]) -> Mapping[str, Output]:
+        """Fetch what a step names of an upstream; ``places`` are the URLs that its wish gives."""
+        return self.upstreams(store).fetch(request, store, places)
+
+    def upstreams(self, store: LocalStore) -> UpstreamFetcher:
+        """Return what asks upstreams in this run."""
+        from derive.build.upstream_fetching import UpstreamFetcher
+
+        fetcher = self.fetcher(store)
+        with self._guard:
+            if self._upstreams is None:
+                self._upstreams = UpstreamFetcher(fetcher, self.mirrors, self._progress, offline=self._offline)
+            return self._upstreams
 
     def stop(self) -> None:
         """End every transfer at its next piece."""
+        if self._upstreams is not None:
+            self._upstreams.stop()
         with self._guard:
             if self._fetcher is not None:
                 self._fetcher.stop()
@@ -48,6 +115,15 @@ class StoreFetch:
     ) -> None:
         if self._fetcher is not None:
             self._fetcher.close()
+
+
+def recorder(store: LocalStore) -> Record:
+    """Return what notes in a store's history where each artifact came from."""
+
+    def record(digest: Digest, place: str) -> None:
+        add_source(store.database, Source(digest=digest, place=place, fetched_s=int(time.time())))
+
+    return record
 
 
 def wanted(request: ResolvedDerivation) -> Wanted:

@@ -21,6 +21,7 @@ from derive.lock.mirrors import SystemMirrors
 from derive.lock.requirements import render_requirements
 from derive.lock.tools import Tools
 from derive.lock.update import Locked, SetFiles, lock_set, write_lock
+from derive.lock.upstreams.entries import GitEntry, HuggingFaceEntry, OciEntry, UrlEntry, WatchEntry
 from derive.net.fetch import Fetcher
 from derive.net.progress import Quiet
 from derive.store.database import Realisation
@@ -114,3 +115,5 @@ def _fetches(entry: LockEntry) -> list[Derivation]:
             return [steps.fetch_source(entry, file) for file in entry.files]
         case WheelEntry():
             return [steps.fetch_wheel(entry)]
+        case GitEntry() | UrlEntry() | OciEntry() | HuggingFaceEntry() | WatchEntry():
+            return []  # their fetches name places that stand in the wish, and are made when something needs them

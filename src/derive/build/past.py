@@ -33,8 +33,15 @@ def past_of(database: Database, plan: Plan) -> Past:
         for key, steps in recent_steps(database, names).items()
     }
     rates = {
-        builder: Rate(steps=steps, duration_ns=duration, weight_bytes=weight, written_bytes=written)
-        for builder, steps, duration, weight, written in builder_totals(database)
+        builder: Rate(
+            steps=steps,
+            duration_ns=duration,
+            weight_bytes=weight,
+            written_bytes=written,
+            weight_square=square,
+            weight_duration=product,
+        )
+        for builder, steps, duration, weight, written, square, product in builder_totals(database)
     }
     predecessors = {
         key: Predecessor(

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from statistics import median
 
 from derive.build.plan import Action, Plan, Step
-from derive.canonical import Digest, Json
+from derive.canonical import Digest, Json, encode
 from derive.derivations.model import Derivation, Output, closure
 
 FETCHES_AT_ONCE = 8
@@ -35,12 +35,23 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """All recent steps of one builder together."""
+    """All recent steps of one builder together. ``weight_square`` and ``weight_duration`` are sums of products."""
 
     steps: int
     duration_ns: int
     weight_bytes: int
     written_bytes: int
+    weight_square: float = 0.0
+    weight_duration: float = 0.0
+
+    def duration_of(self, weight: int) -> int:
+        """Return what a step of this weight takes: least squares of a part that grows with it and one that does not."""
+        spread = self.steps * self.weight_square - float(self.weight_bytes) ** 2
+        mean = self.duration_ns / self.steps
+        if spread <= 0:
+            return round(mean)  # one step, or all alike, tell nothing of how it grows
+        slope = max(0.0, (self.steps * self.weight_duration - float(self.weight_bytes) * self.duration_ns) / spread)
+        return max(0, round(mean + slope * (weight - self.weight_bytes / self.steps)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,17 +227,15 @@ def _cost(derivation: Derivation, weight: int, past: Past) -> tuple[int | None, 
     rate = past.rates.get(f"{derivation.builder}/{derivation.version}")
     if rate is None or not rate.steps:
         return None, None, "never seen"
-    if not rate.weight_bytes or not weight:
-        return rate.duration_ns // rate.steps, rate.written_bytes // rate.steps, "others of its builder"
-    share = weight / rate.weight_bytes
-    return round(rate.duration_ns * share), round(rate.written_bytes * share), "others of its builder, by size"
+    written = round(rate.written_bytes * weight / rate.weight_bytes) if rate.weight_bytes else 0
+    return rate.duration_of(weight), written, "others of its builder, by size"
 
 
 def _fate(derivation: Derivation, before: Predecessor | None) -> Fate:
     """Judge from what stands in the step itself: where only its inputs moved, they may come out as they were."""
     if before is None or before.derivation == derivation.id or derivation.fixed is not None:
         return Fate.RUNS
-    if list(_own(derivation.document())) != list(_own(before.document)):
+    if encode(list(_own(derivation.document()))) != encode(list(_own(before.document))):
         return Fate.RUNS
     return Fate.LABEL_ONLY if derivation.builder == "image" else Fate.MAY_STOP
 

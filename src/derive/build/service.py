@@ -26,6 +26,7 @@ class Options:
 
     jobs: int
     offline: bool = False
+    keep_failed: bool = False
 
 
 def evaluate(project: Project, name: str, platform: Platform | None) -> Derivation:
@@ -86,6 +87,7 @@ def executor(
         jobs=options.jobs,
         inner_jobs=inner_jobs or options.jobs,
         progress=progress or Silent(),
+        keep_failed=options.keep_failed,
     )
 
 

@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="a name declared in derivations/, or an image")
     parser.add_argument("--platform", choices=("linux/amd64", "linux/arm64"), help="default: the build platform")
     parser.add_argument("--path", action="store_true", help="print where the output lies in the store, read-only")
+    parser.add_argument("--keep-failed", action="store_true", help="keep a failed script's folders for derive shell")
     parser.add_argument("--offline", action="store_true", help="fetch nothing")
     parser.add_argument("--dry-run", action="store_true", help="print the plan, as derive plan does, and do nothing")
 
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     target = evaluate(project, args.name, args.platform)
     with LocalStore(store_folder(args)) as store:
         plan = plan_for(target, store)
-        options = Options(jobs=jobs_of(args), offline=args.offline)
+        options = Options(jobs=jobs_of(args), offline=args.offline, keep_failed=args.keep_failed)
         outputs = realise(plan, store, options, progress_for_stderr())
         out = outputs["out"]
         path = store.folder(out.digest) if isinstance(out, TreeOutput) else store.blob_path(out.digest)

@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="the image (default: the project's default image)")
     parser.add_argument("--platform", choices=("linux/amd64", "linux/arm64"), help="default: as the image's file says")
     parser.add_argument("--check", action="store_true", help="build every step again and compare each output")
+    parser.add_argument("--keep-failed", action="store_true", help="keep a failed script's folders for derive shell")
     parser.add_argument("--offline", action="store_true", help="fetch nothing")
     parser.add_argument("--dry-run", action="store_true", help="print the plan, as derive plan does, and do nothing")
     parser.add_argument(
@@ -72,7 +73,7 @@ def _derive(args: argparse.Namespace, project: Project, name: str, store: LocalS
     from derive.build.service import Options
     from derive.cli.progress import progress_for_stderr
 
-    options = Options(jobs=jobs_of(args), offline=args.offline)
+    options = Options(jobs=jobs_of(args), offline=args.offline, keep_failed=args.keep_failed)
     done = derive_image(project, name, args.platform, store, options, progress_for_stderr(), check=args.check)
     if args.check:
         note(f"checked {done.checked} steps: {len(done.differences) or 'no'} differences")

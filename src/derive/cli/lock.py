@@ -23,6 +23,8 @@ EXAMPLES = """\
   derive lock --check             say whether locks fit their wishes; changes nothing
   derive lock --update openssl    move one package, with what must move with it
   derive lock --outdated          newer and security versions; changes nothing
+  derive lock watch               what moved at upstreams, built or only read; changes nothing
+  derive lock watch --seen        the same, and what is only read counts as seen
 """
 
 
@@ -31,18 +33,26 @@ _WIDEST = 48  # a Debian package may have twenty licences; --json has them all
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("sets", nargs="*", metavar="SET", help="a set's name (default: every set)")
+    parser.add_argument("sets", nargs="*", metavar="SET", help="a set's name (default: every set); watch: see below")
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--check", action="store_true", help="exit 1 when a lock does not fit its wish")
     choice.add_argument("--update", action="append", metavar="NAME", help="move this package; may be given again")
     choice.add_argument("--update-all", action="store_true", help="find everything afresh")
     choice.add_argument("--outdated", action="store_true", help="list newer and security versions")
+    choice.add_argument("--seen", action="store_true", help="with watch: remember what was seen")
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked for each set."""
-    from derive.lock.update import read_set, set_names
+    from derive.errors import InputErrors
+    from derive.lock.update import WATCH, read_set, set_names
 
+    if args.sets[:1] == [WATCH]:
+        from derive.cli.lock_watch import run_watch
+
+        return run_watch(args, args.sets[1:])
+    if args.seen:
+        raise InputErrors.one("--seen is for derive lock watch")
     root = project_root(args)
     files = [read_set(root, name) for name in args.sets or set_names(root)]
     if args.check:

@@ -25,10 +25,18 @@ COMMANDS = {
     "show": "show a derivation, image, tree or the project",
     "log": "print the log of a build",
     "lock": "resolve wishes to locks; say what moved",
+    "store": "check, collect, measure and move what the store holds",
+    "shell": "enter the sandbox that a derivation is built in",
+    "why": "say why something was built, is needed, or became something else",
+    "key": "make, list, show and revoke keys that sign what leaves a store",
+    "diff": "say what moved between two derivations, images or trees",
     "init": "start a project that derives",
     "completion": "print a shell completion script",
 }
 """Command name, which is its module's name here, to its one line of help."""
+
+TAKE_WORDS = frozenset({"shell"})
+"""Commands after whose ``--`` another command line stands."""
 
 EXIT_CODES = """\
 exit codes:
@@ -101,12 +109,22 @@ def _stopped_by(error: OSError) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    parser = make_parser(argv)
-    args = parser.parse_args(argv)
+    own, words = _parted(argv)
+    parser = make_parser(own)
+    args = parser.parse_args(own)
+    args.words = words
     if args.command is None:
         parser.print_help(sys.stderr)
         return 2
     return int(import_module(f"derive.cli.{args.command}").run(args))
+
+
+def _parted(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Cut off the command line that stands after ``--``, where the command takes one."""
+    if "--" not in argv or next((word for word in argv if word in COMMANDS), None) not in TAKE_WORDS:
+        return argv, ()
+    at = list(argv).index("--")
+    return argv[:at], argv[at + 1 :]
 
 
 def make_parser(argv: Sequence[str] | None) -> argparse.ArgumentParser:

@@ -8,22 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import assert_never
 
 from derive.content import key_path
 from derive.derivations.declarations import (
     BytecodeDecl,
     ComposeDecl,
+    DebFrom,
     DebianRootDecl,
+    GitFrom,
+    HuggingFaceFrom,
+    OciFrom,
     PatchDecl,
     ScriptDecl,
+    SourceDecl,
     SourceFrom,
     UnpackDecl,
+    UrlFrom,
     WheelFrom,
     WheelsDecl,
 )
 from derive.derivations.scope import Declared, Names, Scope, absent
 from derive.errors import Problem
 from derive.lock.documents import DebianLock, PythonLock
+from derive.lock.upstreams.entries import UpstreamsLock
 from derive.sandbox.checks import check_command, check_environment, check_inputs
 from derive.sandbox.request import PLATFORM_VARIABLES, Script
 from derive.trees.listing import ListingError, check_path
@@ -37,22 +45,17 @@ def content_problems(scope: Scope, known: Names, name: str, declared: Declared) 
     declaration = declared.declaration
     where = f"{declared.file}: {name}"
     match declaration:
-        case UnpackDecl(source=source):
-            yield from _set_problems(scope, source.set, f"{where}.from.set", wheels=isinstance(source, WheelFrom))
-            lock = scope.locks.get(source.set)
-            if isinstance(source, SourceFrom) and isinstance(lock, DebianLock):
-                names = {entry.name for entry in lock.sources}
-                if source.source not in names:
-                    yield absent(f"{where}.from.source", "source package in the lock", source.source, names)
+        case SourceDecl() | UnpackDecl():
+            yield from _from_problems(scope, declaration.source, f"{where}.from")
         case PatchDecl(series=series):
             if series not in known.series:
                 yield absent(f"{where}.series", "series under patches/", series, known.series)
         case ScriptDecl():
             yield from _script_problems(scope, declared, declaration, where)
         case WheelsDecl():
-            yield from _set_problems(scope, declaration.set, f"{where}.set", wheels=True)
+            yield from _set_problems(scope, declaration.set, f"{where}.set", PythonLock)
         case DebianRootDecl():
-            yield from _set_problems(scope, declaration.set, f"{where}.set", wheels=False)
+            yield from _set_problems(scope, declaration.set, f"{where}.set", DebianLock)
             lock = scope.locks.get(declaration.set)
             if isinstance(lock, DebianLock) and declaration.closure not in lock.closures:
                 yield absent(f"{where}.closure", "closure in the lock", declaration.closure, lock.closures)
@@ -61,6 +64,32 @@ def content_problems(scope: Scope, known: Names, name: str, declared: Declared) 
                 yield from _path_problems(path, f"{where}.paths[{index}]")
         case ComposeDecl():
             yield from _compose_problems(declaration, where)
+
+
+def _from_problems(
+    scope: Scope,
+    source: DebFrom | SourceFrom | WheelFrom | UrlFrom | GitFrom | OciFrom | HuggingFaceFrom,
+    where: str,
+) -> Iterator[Problem]:
+    lock = scope.locks.get(source.set)
+    match source:
+        case WheelFrom():
+            yield from _set_problems(scope, source.set, f"{where}.set", PythonLock)
+        case DebFrom() | SourceFrom():
+            yield from _set_problems(scope, source.set, f"{where}.set", DebianLock)
+            if isinstance(source, SourceFrom) and isinstance(lock, DebianLock):
+                names = {entry.name for entry in lock.sources}
+                if source.source not in names:
+                    yield absent(f"{where}.source", "source package in the lock", source.source, names)
+        case UrlFrom() | GitFrom() | OciFrom() | HuggingFaceFrom():
+            yield from _set_problems(scope, source.set, f"{where}.set", UpstreamsLock)
+            key, upstream = upstream_of(source)
+            if isinstance(lock, UpstreamsLock):
+                named = {entry.name for entry in lock.upstreams if entry.type == key}
+                if upstream not in named:
+                    yield absent(f"{where}.{key}", f"{key} upstream in the lock", upstream, named)
+        case _:
+            assert_never(source)
 
 
 def _script_problems(scope: Scope, declared: Declared, decl: ScriptDecl, where: str) -> Iterator[Problem]:
@@ -114,13 +143,29 @@ def _path_problems(path: str, where: str) -> Iterator[Problem]:
         yield Problem(where=where, message=str(error))
 
 
-def _set_problems(scope: Scope, name: str, where: str, *, wheels: bool) -> Iterator[Problem]:
-    wanted = PythonLock if wheels else DebianLock
+def upstream_of(source: GitFrom | OciFrom | HuggingFaceFrom | UrlFrom) -> tuple[str, str]:
+    """Return the key that names an upstream in a ``from`` table, and the name."""
+    match source:
+        case GitFrom(git=name):
+            return "git", name
+        case OciFrom(oci=name):
+            return "oci", name
+        case HuggingFaceFrom(huggingface=name):
+            return "huggingface", name
+        case UrlFrom(url=name):
+            return "url", name
+        case _:
+            assert_never(source)
+
+
+def _set_problems(
+    scope: Scope, name: str, where: str, wanted: type[DebianLock | PythonLock | UpstreamsLock]
+) -> Iterator[Problem]:
     if not any(path in scope.project.files for path in (f"lock/{name}.toml", f"lock/{name}.lock.json")):
         names = [path[len("lock/") : -len(".toml")] for path in scope.project.files if _is_wish(path)]
         yield absent(where, "lock set", name, names)
     elif name in scope.locks and not isinstance(scope.locks[name], wanted):
-        yield Problem(where=where, message=f"lock set {name} is not a {'python' if wheels else 'debian'} set")
+        yield Problem(where=where, message=f"lock set {name} is not of kind {wanted.kind}")
 
 
 def _is_wish(path: str) -> bool:

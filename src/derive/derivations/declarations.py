@@ -54,30 +54,82 @@ class WheelFrom(Keyed):
     python: Python
 
 
+class GitFrom(Keyed):
+    """A git upstream of a set, at its locked commit."""
+
+    set: str
+    git: str
+
+
+class UrlFrom(Keyed):
+    """The file of an upstream that is served at a URL."""
+
+    set: str
+    url: str
+
+
+class OciFrom(Keyed):
+    """The image of an upstream, for the host platform at hand."""
+
+    set: str
+    oci: str
+
+
+class HuggingFaceFrom(Keyed):
+    """Files of a model or data set: those whose paths fit a pattern, where ``*`` stands for any text without ``/``."""
+
+    set: str
+    huggingface: str
+    files: Annotated[tuple[str, ...], Some]
+
+
+_FROM = ("deb", "source", "wheel", "url")
+_SOURCE = ("git", "oci", "huggingface")
+
+
 def _from_kind(value: Any) -> str | None:
-    """Say which artifact a ``from`` table names: the keys ``deb``, ``source`` and ``wheel`` exclude each other."""
+    """Say which artifact a ``from`` table names: the keys that name one exclude each other."""
     names = value if isinstance(value, dict) else {}
-    found = [name for name in ("deb", "source", "wheel") if name in names]
+    found = [name for name in (*_FROM, *_SOURCE) if name in names]
     return choice(found[0]) if len(found) == 1 else None
 
 
 From = Annotated[
     Annotated[DebFrom, Tag(choice("deb"))]
     | Annotated[SourceFrom, Tag(choice("source"))]
-    | Annotated[WheelFrom, Tag(choice("wheel"))],
+    | Annotated[WheelFrom, Tag(choice("wheel"))]
+    | Annotated[UrlFrom, Tag(choice("url"))],
     Discriminator(
         _from_kind,
         custom_error_type="from_kind",
-        custom_error_message="name one artifact: with the key deb, source or wheel",
+        custom_error_message="name one artifact: with the key deb, source, wheel or url",
+    ),
+]
+
+TreeFrom = Annotated[
+    Annotated[GitFrom, Tag(choice("git"))]
+    | Annotated[OciFrom, Tag(choice("oci"))]
+    | Annotated[HuggingFaceFrom, Tag(choice("huggingface"))],
+    Discriminator(
+        _from_kind,
+        custom_error_type="from_kind",
+        custom_error_message="name one upstream: with the key git, oci or huggingface",
     ),
 ]
 
 
+class SourceDecl(Keyed):
+    """The tree of a locked upstream: a git commit with what is picked on top of it, an image, a model's files."""
+
+    builder: Literal["source"]
+    source: TreeFrom = Field(alias="from")
+
+
 class UnpackDecl(Keyed):
-    """One archive, unpacked. ``kind`` says how; ``strip`` leading folders are dropped from a tar or zip."""
+    """One archive, unpacked. ``kind`` says how (``file``: kept as it is); ``strip`` drops folders of a tar or zip."""
 
     builder: Literal["unpack"]
-    kind: Literal["deb", "wheel", "sdist", "zip", "tar"]
+    kind: Literal["deb", "wheel", "sdist", "zip", "tar", "file"]
     source: From = Field(alias="from")
     strip: int = Field(default=0, ge=0, le=8)
 
@@ -90,6 +142,8 @@ class UnpackDecl(Keyed):
                 kinds = ("wheel",)
             case SourceFrom():
                 kinds = ("tar", "zip", "sdist")
+            case UrlFrom():
+                kinds = ("tar", "zip", "sdist", "file")
             case _:
                 assert_never(self.source)
         if self.kind not in kinds:
@@ -191,9 +245,12 @@ class ComposeDecl(Keyed):
     wins: dict[str, str] = Field(default_factory=dict)
 
 
-Declaration = UnpackDecl | PatchDecl | ScriptDecl | DebianRootDecl | WheelsDecl | BytecodeDecl | ComposeDecl
+Declaration = (
+    SourceDecl | UnpackDecl | PatchDecl | ScriptDecl | DebianRootDecl | WheelsDecl | BytecodeDecl | ComposeDecl
+)
 
 _MODELS: dict[str, type[Content]] = {
+    "source": SourceDecl,
     "unpack": UnpackDecl,
     "patch": PatchDecl,
     "script": ScriptDecl,

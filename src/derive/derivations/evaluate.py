@@ -9,7 +9,7 @@ A tool root is evaluated for the platform that programs run on; everything else 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 from derive.canonical import Json, escape
 from derive.derivations import steps
@@ -20,20 +20,28 @@ from derive.derivations.declarations import (
     DebFrom,
     DebianRootDecl,
     Declaration,
+    GitFrom,
+    HuggingFaceFrom,
+    OciFrom,
     PatchDecl,
     ScriptDecl,
+    SourceDecl,
     SourceFrom,
     UnpackDecl,
+    UrlFrom,
     WheelFrom,
     WheelsDecl,
 )
 from derive.derivations.model import DEBIAN_ARCHITECTURE, TRIPLET, Derivation, Platform
 from derive.derivations.scope import Declared, Scope, absent, references
+from derive.derivations.upstreams import fetch_url, git_tree, huggingface_tree, oci_tree
 from derive.errors import InputErrors, Problem, expected_got
 from derive.images.convert import image_config, mode_table
 from derive.images.declarations import ImageDecl
 from derive.images.members import Encoding
 from derive.lock.documents import DebianLock, PythonLock, SourceEntry, SourceFile, WheelEntry, target_name
+from derive.lock.upstreams.entries import GitEntry, HuggingFaceEntry, OciEntry, UpstreamsLock, UrlEntry
+from derive.lock.upstreams.wishes import UpstreamsWish
 from derive.patches.identity import series_document
 from derive.sandbox.spec import sandbox_settings
 
@@ -139,6 +147,9 @@ class Evaluator:
     def _make(self, name: str, declared: Declared, host: Platform) -> Derivation | None:
         declaration: Declaration = declared.declaration
         match declaration:
+            case SourceDecl():
+                where = f"{declared.file}: {name}.from"
+                return self._collect(lambda: self._source(declaration, host, where))
             case UnpackDecl():
                 return self._unpack(name, declared, declaration, host)
             case PatchDecl():
@@ -200,6 +211,14 @@ class Evaluator:
                     self._problems.append(Problem(where=f"{where}.part", message=f"{source} has no {part} file"))
                     return None
                 return steps.unpack(name, decl.kind, steps.fetch_source(entry, file), strip=decl.strip, expected={})
+            case UrlFrom(set=set_name, url=url):
+                upstream = self._collect(lambda: self._upstreams(set_name).upstream(url, UrlEntry, where=where))
+                if upstream is None:
+                    return None
+                archive = fetch_url(upstream, self._wish(set_name))
+                if decl.kind == "file":
+                    return steps.unpacked(name, "file", {"archive": steps.reference(archive)}, path=upstream.file)
+                return steps.unpack(name, decl.kind, archive, strip=decl.strip, expected={})
             case DebFrom(set=set_name, deb=deb):
                 architecture = DEBIAN_ARCHITECTURE[host]
                 found = self._one(
@@ -220,6 +239,30 @@ class Evaluator:
                     f"the lock set {set_name} has no wheel {wheel} for Python {python} on {host}",
                 )
                 return steps.unpack_wheel(wheel_entry) if wheel_entry is not None else None
+
+    def _source(self, decl: SourceDecl, host: Platform, where: str) -> Derivation:
+        lock, wish = self._upstreams(decl.source.set), self._wish(decl.source.set)
+        match decl.source:
+            case GitFrom(git=name):
+                file = f"lock/{decl.source.set}.lock.json"
+                return git_tree(lock.upstream(name, GitEntry, where=where), wish, where=file)
+            case OciFrom(oci=name):
+                return oci_tree(lock.upstream(name, OciEntry, where=where), host, where=where)
+            case HuggingFaceFrom(huggingface=name, files=files):
+                entry = lock.upstream(name, HuggingFaceEntry, where=where)
+                return huggingface_tree(entry, files, where=f"{where}.files")
+            case _:
+                assert_never(decl.source)
+
+    def _upstreams(self, name: str) -> UpstreamsLock:
+        lock = self._scope.locks[name]
+        assert isinstance(lock, UpstreamsLock)
+        return lock
+
+    def _wish(self, name: str) -> UpstreamsWish:
+        wish = self._scope.wishes[name]
+        assert isinstance(wish, UpstreamsWish)
+        return wish
 
     def _debian_root(self, name: str, declared: Declared, decl: DebianRootDecl, host: Platform) -> Derivation | None:
         architecture = DEBIAN_ARCHITECTURE[host]

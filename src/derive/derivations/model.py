@@ -11,7 +11,7 @@ Not in either id, by name and with the reason:
 
 - name, labels: what a person calls a step, or the patches in it, says nothing of its bytes;
 - jobs, timeout, priority, log settings, executor: how a build runs, not what it builds (``--check`` varies the jobs);
-- mirror: where an artifact is served says nothing of its bytes; its hash does.
+- mirror, places: where an artifact is served says nothing of its bytes; its hash does.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def parse_output(text: str) -> Output:
 class Derivation:
     """One step, its inputs named. ``inputs`` keys are roles that the builder knows (``root``, ``source``...).
 
-    ``labels`` and ``timeout_s`` are outside the id (see the module docstring).
+    ``labels``, ``places`` (URLs that an upstream's wish gives) and ``timeout_s`` are outside the id (see the module
+    docstring).
     """
 
     name: str
@@ -77,6 +78,7 @@ class Derivation:
     arguments: Mapping[str, Json]
     inputs: Mapping[str, Input] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
     timeout_s: int | None = None
     id: Digest = field(init=False)
 
@@ -103,6 +105,8 @@ class Derivation:
         """The output that a fetch must give, or None for everything that is not a fetch."""
         if not self.builder.startswith("fetch-"):
             return None
+        if self.builder in ("fetch-git", "fetch-work-tree"):
+            return TreeOutput(Digest(str(self.arguments["nar"])))
         return FlatOutput(Digest(str(self.arguments["sha256"])))
 
     def __hash__(self) -> int:

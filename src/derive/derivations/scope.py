@@ -19,6 +19,7 @@ from derive.derivations.declarations import (
     Declaration,
     PatchDecl,
     ScriptDecl,
+    SourceDecl,
     UnpackDecl,
     WheelsDecl,
     parse_declarations,
@@ -27,7 +28,7 @@ from derive.errors import InputErrors, Problem
 from derive.images.declarations import ImageDecl, parse_image
 from derive.lock.documents import Lock, check_against
 from derive.lock.read import parse_lock
-from derive.lock.wishes import parse_wish, wish_digest
+from derive.lock.wishes import Wish, parse_wish, wish_digest
 from derive.patches.load import LoadedSeries, series_of
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Scope:
     declared: Mapping[str, Declared]
     images: Mapping[str, ImageDecl]
     locks: Mapping[str, Lock]
+    wishes: Mapping[str, Wish]
     series: Mapping[str, LoadedSeries]
 
     def script(self, declared: Declared, name: str) -> bytes | None:
@@ -79,11 +81,13 @@ def load_scope(project: Project) -> Scope:
 
     problems: list[Problem] = []
     declared, names = _declared(project, problems)
+    locks, wishes = _locks(project, problems)
     scope = Scope(
         project=project,
         declared=declared,
         images=_images(project, problems),
-        locks=_locks(project, problems),
+        locks=locks,
+        wishes=wishes,
         series=_series(project, problems),
     )
     known = Names(derivations=names, images=frozenset(_image_files(project)), series=frozenset(_upstreams(project)))
@@ -133,9 +137,10 @@ def _images(project: Project, problems: list[Problem]) -> dict[str, ImageDecl]:
     return found
 
 
-def _locks(project: Project, problems: list[Problem]) -> dict[str, Lock]:
+def _locks(project: Project, problems: list[Problem]) -> tuple[dict[str, Lock], dict[str, Wish]]:
     files = project.below("lock")
     found: dict[str, Lock] = {}
+    wishes: dict[str, Wish] = {}
     for name, data in files.items():
         if "/" in name or not name.endswith(".toml"):
             continue
@@ -153,8 +158,9 @@ def _locks(project: Project, problems: list[Problem]) -> dict[str, Lock]:
             continue
         found[key] = lock
         if wish is not None:
+            wishes[key] = wish
             problems.extend(check_against(lock, wish_digest(wish), wish_file=f"lock/{name}"))
-    return found
+    return found, wishes
 
 
 def _upstreams(project: Project) -> list[str]:
@@ -210,7 +216,7 @@ def references(declaration: Declaration) -> Iterator[tuple[str, str]]:
         case ComposeDecl():
             for index, part in enumerate(declaration.parts):
                 yield f"parts[{index}].from", part.source
-        case UnpackDecl() | DebianRootDecl():
+        case SourceDecl() | UnpackDecl() | DebianRootDecl():
             pass
 
 

@@ -24,6 +24,7 @@ def _step(
     build: Platform = "any",
     host: Platform = "any",
     labels: tuple[str, ...] = (),
+    places: tuple[str, ...] = (),
     timeout_s: int | None = None,
 ) -> Derivation:
     return Derivation(
@@ -35,8 +36,19 @@ def _step(
         arguments=arguments,
         inputs=inputs,
         labels=labels,
+        places=places,
         timeout_s=timeout_s,
     )
+
+
+def reference(derivation: Derivation) -> Input:
+    """Return how others take what a derivation gives: a fetch by its hash alone."""
+    return BuiltInput(derivation) if derivation.fixed is None else FixedInput(derivation)
+
+
+def fetch(name: str, builder: str, arguments: Mapping[str, Json], *, places: tuple[str, ...] = ()) -> Derivation:
+    """Fetch something of an upstream; ``places`` are URLs that its wish gives."""
+    return _step(name, builder, arguments, {}, places=places)
 
 
 def fetch_deb(entry: DebEntry) -> Derivation:
@@ -84,6 +96,12 @@ def unpack(name: str, kind: str, archive: Derivation, *, strip: int = 0, expecte
     return _step(name, "unpack", arguments, {"archive": FixedInput(archive)}, labels=(archive.name,))
 
 
+def unpacked(name: str, kind: str, inputs: Mapping[str, Input], *, path: str | None = None) -> Derivation:
+    """Unpack something that is not one archive; ``path`` is what a single file is called in its tree."""
+    arguments: dict[str, Json] = {"kind": kind, "strip": 0, "expected": None}
+    return _step(name, "unpack", arguments | ({} if path is None else {"path": path}), inputs, labels=(name,))
+
+
 def unpack_deb(entry: DebEntry) -> Derivation:
     """Fetch and unpack one binary package."""
     expected: dict[str, Json] = {
@@ -108,13 +126,13 @@ def debian_root(name: str, host: Platform, declaration: Json, debs: Sequence[Deb
 
 def patched(name: str, source: Derivation, series: Json, labels: Sequence[str]) -> Derivation:
     """Apply a series; ``labels`` are its patches' file names."""
-    return _step(name, "patch", {"series": series}, {"source": BuiltInput(source)}, labels=tuple(labels))
+    return _step(name, "patch", {"series": series}, {"source": reference(source)}, labels=tuple(labels))
 
 
 def composed(name: str, parts: Sequence[tuple[str, str, Derivation]], wins: Mapping[str, Json]) -> Derivation:
     """Union of trees: (part name, where it is put, tree)."""
     arguments: dict[str, Json] = {"parts": [{"name": part, "at": at} for part, at, _ in parts], "wins": dict(wins)}
-    return _step(name, "compose", arguments, {part: BuiltInput(tree) for part, _, tree in parts})
+    return _step(name, "compose", arguments, {part: reference(tree) for part, _, tree in parts})
 
 
 def script(
@@ -128,8 +146,8 @@ def script(
     timeout_s: int,
 ) -> Derivation:
     """Run a script in the sandbox."""
-    references: dict[str, Input] = {f"in.{role}": BuiltInput(tree) for role, tree in inputs.items()}
-    references["root"] = BuiltInput(root)
+    references: dict[str, Input] = {f"in.{role}": reference(tree) for role, tree in inputs.items()}
+    references["root"] = reference(root)
     return _step(name, "script", arguments, references, build=build, host=host, timeout_s=timeout_s)
 
 
@@ -150,7 +168,7 @@ def bytecode(
         "exclude": list(exclude),
         "sandbox": sandbox_settings(),
     }
-    inputs: dict[str, Input] = {"source": BuiltInput(source), "root": BuiltInput(root)}
+    inputs: dict[str, Input] = {"source": reference(source), "root": reference(root)}
     return _step(name, "bytecode", arguments, inputs, build=build)
 
 
@@ -170,7 +188,7 @@ def installed_wheel(entry: WheelEntry, python: str, root: Derivation, build: Pla
 
 def layer(name: str, trees: Sequence[Derivation], modes: Json, encoding: Json) -> Derivation:
     """Write one layer from the union of some trees."""
-    inputs: dict[str, Input] = {f"tree.{index}": BuiltInput(tree) for index, tree in enumerate(trees)}
+    inputs: dict[str, Input] = {f"tree.{index}": reference(tree) for index, tree in enumerate(trees)}
     labels = tuple(tree.name for tree in trees)
     return _step(name, "layer", {"modes": modes, "encoding": encoding}, inputs, labels=labels)
 

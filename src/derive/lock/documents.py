@@ -13,6 +13,16 @@ from typing import ClassVar, TypeAlias, TypeVar
 
 from derive.canonical import Digest, Json
 from derive.errors import InputErrors, Problem, expected_got
+from derive.lock.upstreams.entries import (
+    GitEntry,
+    HuggingFaceEntry,
+    OciEntry,
+    UpstreamEntry,
+    UpstreamsLock,
+    UrlEntry,
+    WatchEntry,
+    entry_json,
+)
 from derive.net.places import DebPath, Wanted, WheelFile, archive_of
 
 TAG = "lock/1"
@@ -166,8 +176,8 @@ class PythonLock:
         return _lookup(found, name, f"the set {self.set} has no {name} for Python {python} on {architecture}", where)
 
 
-Lock: TypeAlias = DebianLock | PythonLock
-LockEntry: TypeAlias = DebEntry | SourceEntry | WheelEntry
+Lock: TypeAlias = DebianLock | PythonLock | UpstreamsLock
+LockEntry: TypeAlias = DebEntry | SourceEntry | WheelEntry | UpstreamEntry
 
 
 def target_name(python: str, architecture: str) -> str:
@@ -184,10 +194,13 @@ def render_lock(lock: Lock) -> bytes:
         "wish": str(lock.wish),
         "entries": [_entry(entry) for entry in lock.entries],
     }
-    if isinstance(lock, DebianLock):
-        document["closures"] = {name: dict(closure) for name, closure in lock.closures.items()}
-    else:
-        document["targets"] = dict(lock.targets)
+    match lock:
+        case DebianLock(closures=closures):
+            document["closures"] = {name: dict(closure) for name, closure in closures.items()}
+        case PythonLock(targets=targets):
+            document["targets"] = dict(targets)
+        case UpstreamsLock():
+            pass
     text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return (text + "\n").encode("utf-8")
 
@@ -207,6 +220,8 @@ def check_against(lock: Lock, wish: Digest, *, wish_file: str) -> list[Problem]:
 
 
 def _entry(entry: LockEntry) -> Json:
+    if isinstance(entry, GitEntry | UrlEntry | OciEntry | HuggingFaceEntry | WatchEntry):
+        return entry_json(entry)
     found: dict[str, Json] = {}
     match entry:
         case DebEntry():

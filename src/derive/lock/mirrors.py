@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where this machine is told that artifacts are served; no host name stands here.
 
-The first of these that names any decides: the variables ``DERIVE_MIRROR_DEBIAN`` and ``DERIVE_MIRROR_PYTHON``, the
-user's ``config.toml``, then apt's and pip's own settings.
+The first of these that names any decides, for each kind by itself: the variables ``DERIVE_MIRROR_*`` and
+``DERIVE_ARCHIVES``, the user's ``config.toml``, then apt's, pip's and Hugging Face's own settings.
 
 Edge: the environment, the user's settings, apt and pip as subprocesses.
 """
@@ -23,22 +23,30 @@ from derive.lock.settings import (
     TARGET_FORMAT,
     AptTarget,
     ReleaseOwner,
+    UserConfig,
     debian_archives,
     is_http,
     parse_apt_options,
     parse_config,
+    parse_git_urls,
     parse_mirror_list,
     parse_owner,
     parse_pip_config,
     parse_pip_default,
+    parse_places,
     parse_targets,
     parse_urls,
     split_security,
 )
-from derive.net.places import Mirror
+from derive.net.places import ArchivePlace, Mirror
 
 DEBIAN_VARIABLE = "DERIVE_MIRROR_DEBIAN"
 PYTHON_VARIABLE = "DERIVE_MIRROR_PYTHON"
+GIT_VARIABLE = "DERIVE_MIRROR_GIT"
+OCI_VARIABLE = "DERIVE_MIRROR_OCI"
+HF_VARIABLE = "DERIVE_MIRROR_HF"
+HF_OWN_VARIABLE = "HF_ENDPOINT"
+ARCHIVES_VARIABLE = "DERIVE_ARCHIVES"
 
 _Found = tuple[Mirror, ...]
 
@@ -51,6 +59,8 @@ class SystemMirrors:
         self._config_file = config or user_config(self._environ)
         self._guard = threading.RLock()
         self._known: dict[str, _Found] = {}
+        self._archives: tuple[ArchivePlace, ...] | None = None
+        self._config: UserConfig | None = None
         self._apt: tuple[_Found, _Found] | None = None
 
     def debian(self) -> tuple[Mirror, ...]:
@@ -87,27 +97,65 @@ class SystemMirrors:
             )
         return found
 
+    def git(self) -> tuple[Mirror, ...]:
+        """Return bases of git mirrors; empty when nothing names one."""
+        with self._guard:
+            return self._once("git", self._find_git)
+
+    def oci(self) -> tuple[Mirror, ...]:
+        """Return bases of OCI registries; empty when nothing names one."""
+        with self._guard:
+            return self._once("oci", lambda: self._named("oci", OCI_VARIABLE))
+
+    def huggingface(self) -> tuple[Mirror, ...]:
+        """Return endpoints of the Hugging Face API; empty when nothing names one."""
+        with self._guard:
+            return self._once("hf", lambda: self._named("hf", HF_VARIABLE, HF_OWN_VARIABLE))
+
+    def archives(self) -> tuple[ArchivePlace, ...]:
+        """Return places that keep artifacts by hash; empty when nothing names one."""
+        with self._guard:
+            if self._archives is None:
+                named = parse_places(self._environ.get(ARCHIVES_VARIABLE, ""), ARCHIVES_VARIABLE)
+                self._archives = named or self._configured().archives
+            return self._archives
+
     def _once(self, key: str, find: Callable[[], _Found]) -> _Found:
         if key not in self._known:
             self._known[key] = find()
         return self._known[key]
 
-    def _configured(self) -> Mapping[str, _Found]:
+    def _configured(self) -> UserConfig:
+        if self._config is None:
+            self._config = self._read_config()
+        return self._config
+
+    def _read_config(self) -> UserConfig:
         try:
             data = self._config_file.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
-            return {}
+            return UserConfig(mirrors={}, archives=())
         except OSError as error:
             raise InputErrors.one(f"cannot be read: {error.strerror}", where=str(self._config_file)) from error
         return parse_config(data, str(self._config_file))
 
+    def _named(self, key: str, variable: str, other: str | None = None) -> _Found:
+        """Return what a variable, else the user's settings, else another program's variable name."""
+        named = parse_urls(self._environ.get(variable, ""), variable)
+        named = named or self._configured().mirrors.get(key, ())
+        return named or (parse_urls(self._environ.get(other, ""), other) if other else ())
+
+    def _find_git(self) -> _Found:
+        named = parse_git_urls(self._environ.get(GIT_VARIABLE, ""), GIT_VARIABLE)
+        return named or self._configured().mirrors.get("git", ())
+
     def _find_debian(self) -> _Found:
         named = split_security(parse_urls(self._environ.get(DEBIAN_VARIABLE, ""), DEBIAN_VARIABLE))[0]
-        return named or split_security(self._configured().get("debian", ()))[0] or self._archives_of_apt()[0]
+        return named or split_security(self._configured().mirrors.get("debian", ()))[0] or self._archives_of_apt()[0]
 
     def _find_security(self) -> _Found:
         named = split_security(parse_urls(self._environ.get(DEBIAN_VARIABLE, ""), DEBIAN_VARIABLE))[1]
-        configured = self._configured()
+        configured = self._configured().mirrors
         beside = split_security(configured.get("debian", ()))[1]
         return named or (*configured.get("debian-security", ()), *beside) or self._archives_of_apt()[1]
 
@@ -131,7 +179,7 @@ class SystemMirrors:
         named = parse_urls(self._environ.get(PYTHON_VARIABLE, ""), PYTHON_VARIABLE)
         if named:
             return named
-        configured = self._configured().get("python", ())
+        configured = self._configured().mirrors.get("python", ())
         if configured:
             return configured
         for pip in ([sys.executable, "-m", "pip"], ["python3", "-m", "pip"], ["pip"]):

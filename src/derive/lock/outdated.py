@@ -18,6 +18,8 @@ from derive.lock.documents import DebEntry, DebianLock, Lock, PythonLock
 from derive.lock.records import binaries, sources
 from derive.lock.tags import best, ranks
 from derive.lock.tools import Tools
+from derive.lock.upstreams.entries import UpstreamsLock
+from derive.lock.upstreams.wishes import UpstreamsWish
 from derive.lock.wishes import DebianWish, PythonWish, Wish
 from derive.net.simple import SimpleFile
 
@@ -69,6 +71,14 @@ def find_newer(wish: Wish, lock: Lock, tools: Tools) -> tuple[Newer, ...]:
         case PythonLock():
             assert isinstance(wish, PythonWish)
             return _newer_python(wish, lock, tools)
+        case UpstreamsLock():
+            from derive.lock.upstreams.newer import newer_upstreams
+
+            assert isinstance(wish, UpstreamsWish)
+            return tuple(
+                Newer(name=name, type=type_, locked=locked, newer=newer, origin=origin, security=False)
+                for name, type_, locked, newer, origin in newer_upstreams(wish, lock, tools)
+            )
         case _:
             assert_never(lock)
 

@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from derive.canonical import CanonicalError, Digest, Json, decode
+from derive.canonical import CanonicalError, Digest, decode
 from derive.errors import InputErrors, Problem, expected_got
 from derive.lock.documents import TAG, DebEntry, DebianLock, Lock, PythonLock, SourceEntry, SourceFile, WheelEntry
+from derive.lock.json_table import Table
 from derive.lock.tags import fits, parse_target
 from derive.net.names import normalise
 
-_NOTHING = Digest("0" * 64)
 _NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")
 _DEB_VERSION = re.compile(r"[A-Za-z0-9.+:~-]+")
 _WHEEL_VERSION = re.compile(r"[A-Za-z0-9.+!_-]+")
@@ -38,7 +38,7 @@ def parse_lock(data: bytes, file: str) -> tuple[Lock | None, list[Problem]]:
         return None, [Problem(where=file, message=f"not a lock file: {error}", hint=_again(file))]
     if not isinstance(document, Mapping):
         return None, [Problem(where=file, message="not a lock file: no table at its top", hint=_again(file))]
-    top = _Table(document, file, "", [])
+    top = Table(document, file, "", [])
     if document.get("derive") != TAG:
         detail = expected_got(TAG, document.get("derive"))
         return None, [Problem(where=f"{file}: derive", message="not a lock of this format", detail=detail)]
@@ -59,93 +59,9 @@ def _again(file: str) -> str:
     return f"restore it from version control, or remove it and run: derive lock {name}"
 
 
-class _Table:
-    """A JSON table being read: each key is taken once, and what is left over is unknown."""
-
-    def __init__(self, table: Mapping[str, Json], file: str, path: str, problems: list[Problem]) -> None:
-        self._left = dict(table)
-        self.file = file
-        self.path = path
-        self.problems = problems
-
-    def problem(self, key: str, message: str, detail: Sequence[str] = ()) -> None:
-        place = f"{self.path}.{key}" if self.path and key else self.path or key
-        where = f"{self.file}: {place}" if place else self.file
-        self.problems.append(Problem(where=where, message=message, detail=tuple(detail)))
-
-    def take(self, key: str) -> Json:
-        if key not in self._left:
-            self.problem(key, "this key is missing")
-        return self._left.pop(key, None)
-
-    def text(self, key: str, pattern: re.Pattern[str]) -> str:
-        if key not in self._left:
-            self.problem(key, "this key is missing")
-            return ""
-        value = self._left.pop(key)
-        if isinstance(value, str) and pattern.fullmatch(value):
-            return value
-        if isinstance(value, str) and "://" in value:
-            self.problem(key, "a lock names no hosts", [f"got       {value!r}"])
-        else:
-            self.problem(key, "not a legal value", [f"got       {value!r}"])
-        return ""
-
-    def optional(self, key: str, pattern: re.Pattern[str]) -> str | None:
-        return self.text(key, pattern) if key in self._left else None
-
-    def integer(self, key: str) -> int:
-        value = self.take(key)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-            return value
-        if value is not None:
-            self.problem(key, "not a size in bytes", [f"got       {value!r}"])
-        return 0
-
-    def digest(self, key: str, *, tagged: bool = False) -> Digest:
-        value = self.take(key)
-        try:
-            return Digest.parse(str(value)) if tagged else Digest(str(value))
-        except ValueError as error:
-            if value is not None:
-                self.problem(key, str(error))
-            return _NOTHING
-
-    def tables(self, key: str) -> list[_Table]:
-        value = self.take(key)
-        if not isinstance(value, list):
-            if value is not None:
-                self.problem(key, "not an array")
-            return []
-        found = []
-        for index, item in enumerate(value):
-            path = f"{self.path}.{key}[{index}]" if self.path else f"{key}[{index}]"
-            if isinstance(item, Mapping):
-                found.append(_Table(item, self.file, path, self.problems))
-            else:
-                self.problem(f"{key}[{index}]", "not a table")
-        return found
-
-    def table(self, key: str) -> _Table:
-        value = self.take(key)
-        path = f"{self.path}.{key}" if self.path else key
-        if not isinstance(value, Mapping):
-            if value is not None:
-                self.problem(key, "not a table")
-            value = {}
-        return _Table(value, self.file, path, self.problems)
-
-    def names(self) -> list[str]:
-        return list(self._left)
-
-    def end(self) -> None:
-        for key in self._left:
-            self.problem(key, "unknown key")
-
-
-def _read(top: _Table) -> Lock | None:
+def _read(top: Table) -> Lock | None:
     top.take("derive")
-    kind = top.text("kind", re.compile("debian|python"))
+    kind = top.text("kind", re.compile("debian|python|upstreams"))
     name = top.text("set", _SUITE)
     wish = top.digest("wish", tagged=True)
     expected = top.file.rpartition("/")[2].removesuffix(".lock.json")
@@ -153,12 +69,20 @@ def _read(top: _Table) -> Lock | None:
         top.problem("set", "another set than the file's name says", expected_got(expected, name))
     if not kind:
         return None
-    lock = _debian(top, name, wish) if kind == "debian" else _python(top, name, wish)
+    match kind:
+        case "debian":
+            lock: Lock = _debian(top, name, wish)
+        case "python":
+            lock = _python(top, name, wish)
+        case _:
+            from derive.lock.upstreams.read import read_upstreams
+
+            lock = read_upstreams(top, name, wish)
     top.end()
     return lock
 
 
-def _debian(top: _Table, name: str, wish: Digest) -> DebianLock:
+def _debian(top: Table, name: str, wish: Digest) -> DebianLock:
     entries: list[DebEntry | SourceEntry] = []
     for table in top.tables("entries"):
         match table.take("type"):
@@ -176,7 +100,7 @@ def _debian(top: _Table, name: str, wish: Digest) -> DebianLock:
     return DebianLock(set=name, wish=wish, debs=debs, sources=sources, closures=closures)
 
 
-def _python(top: _Table, name: str, wish: Digest) -> PythonLock:
+def _python(top: Table, name: str, wish: Digest) -> PythonLock:
     wheels = tuple(_wheel(table) for table in top.tables("entries"))
     targets = _targets(top.table("targets"), {entry.file for entry in wheels})
     used = {file for files in targets.values() for file in files}
@@ -184,7 +108,7 @@ def _python(top: _Table, name: str, wish: Digest) -> PythonLock:
     return PythonLock(set=name, wish=wish, wheels=wheels, targets=targets)
 
 
-def _deb(table: _Table) -> DebEntry:
+def _deb(table: Table) -> DebEntry:
     entry = DebEntry(
         name=table.text("name", _NAME),
         version=table.text("version", _DEB_VERSION),
@@ -202,7 +126,7 @@ def _deb(table: _Table) -> DebEntry:
     return entry
 
 
-def _source(table: _Table) -> SourceEntry:
+def _source(table: Table) -> SourceEntry:
     files = []
     for inner in table.tables("files"):
         found = SourceFile(
@@ -228,7 +152,7 @@ def _source(table: _Table) -> SourceEntry:
     return entry
 
 
-def _wheel(table: _Table) -> WheelEntry:
+def _wheel(table: Table) -> WheelEntry:
     if table.text("type", re.compile("wheel")) == "":
         table.problem("type", "no such type in a Python set")
     entry = WheelEntry(
@@ -246,12 +170,12 @@ def _wheel(table: _Table) -> WheelEntry:
     return entry
 
 
-def _same_file(table: _Table, file: str, locator: str) -> None:
+def _same_file(table: Table, file: str, locator: str) -> None:
     if file and locator and locator.rpartition("/")[2] != file:
         table.problem("locator", "does not end in the file's name", expected_got(file, locator.rpartition("/")[2]))
 
 
-def _closures(table: _Table, debs: AbstractSet[str]) -> dict[str, dict[str, tuple[str, ...]]]:
+def _closures(table: Table, debs: AbstractSet[str]) -> dict[str, dict[str, tuple[str, ...]]]:
     closures: dict[str, dict[str, tuple[str, ...]]] = {}
     for name in table.names():
         inner = table.table(name)
@@ -263,7 +187,7 @@ def _closures(table: _Table, debs: AbstractSet[str]) -> dict[str, dict[str, tupl
     return closures
 
 
-def _targets(table: _Table, wheels: AbstractSet[str]) -> dict[str, tuple[str, ...]]:
+def _targets(table: Table, wheels: AbstractSet[str]) -> dict[str, tuple[str, ...]]:
     targets: dict[str, tuple[str, ...]] = {}
     for name in table.names():
         target = parse_target(name)
@@ -278,7 +202,7 @@ def _targets(table: _Table, wheels: AbstractSet[str]) -> dict[str, tuple[str, ..
     return targets
 
 
-def _files(table: _Table, key: str, entries: AbstractSet[str]) -> tuple[str, ...]:
+def _files(table: Table, key: str, entries: AbstractSet[str]) -> tuple[str, ...]:
     value = table.take(key)
     if not isinstance(value, list):
         table.problem(key, "not an array of file names")
@@ -292,7 +216,7 @@ def _files(table: _Table, key: str, entries: AbstractSet[str]) -> tuple[str, ...
     return tuple(files)
 
 
-def _consistent(top: _Table, keys: Sequence[tuple[str, ...]], files: Sequence[str], used: AbstractSet[str]) -> None:
+def _consistent(top: Table, keys: Sequence[tuple[str, ...]], files: Sequence[str], used: AbstractSet[str]) -> None:
     """Check what no entry shows alone: order, no file twice, none unused."""
     for index in range(1, len(keys)):
         if keys[index] <= keys[index - 1]:

@@ -9,15 +9,19 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from derive.errors import InputErrors, Problem
-from derive.net.places import Mirror
+from derive.net.places import ArchiveFolder, ArchivePlace, ArchiveSite, Mirror, hide_credentials
 
 MIRROR_KEYS = ("debian", "debian-security", "python", "git", "oci", "hf")
 """Keys of ``[mirrors]`` in the user's ``config.toml``."""
+
+_HTTP = ("http", "https")
+_GIT = (*_HTTP, "ssh", "git", "file")
 
 TARGET_FORMAT = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(METAKEY)|$(FILENAME)"
 """What apt is asked to print of each index that it knows."""
@@ -50,9 +54,27 @@ class PipSettings:
     no_index: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserConfig:
+    """What derive reads of a user's ``config.toml``; ``mirrors`` by the keys of :data:`MIRROR_KEYS`."""
+
+    mirrors: Mapping[str, tuple[Mirror, ...]]
+    archives: tuple[ArchivePlace, ...]
+
+
 def parse_urls(text: str, where: str) -> tuple[Mirror, ...]:
     """Read URLs separated by blanks; raises InputErrors for what no HTTP client can fetch from."""
-    return _mirrors(text.split(), where)
+    return _mirrors(text.split(), where, _HTTP)
+
+
+def parse_git_urls(text: str, where: str) -> tuple[Mirror, ...]:
+    """Read URLs separated by blanks; raises InputErrors for what git cannot fetch from."""
+    return _mirrors(text.split(), where, _GIT)
+
+
+def parse_places(text: str, where: str) -> tuple[ArchivePlace, ...]:
+    """Read places that keep artifacts by hash, separated by blanks; raises InputErrors."""
+    return _places(text.split(), where)
 
 
 def split_security(mirrors: Iterable[Mirror]) -> tuple[tuple[Mirror, ...], tuple[Mirror, ...]]:
@@ -62,35 +84,56 @@ def split_security(mirrors: Iterable[Mirror]) -> tuple[tuple[Mirror, ...], tuple
     return tuple(mirror for mirror in every if mirror not in security), security
 
 
-def parse_config(data: bytes, file: str) -> Mapping[str, tuple[Mirror, ...]]:
-    """Read ``[mirrors]`` of a user's ``config.toml``; its other tables are not looked at.
+def parse_config(data: bytes, file: str) -> UserConfig:
+    """Read ``[mirrors]`` and ``[archives]`` of a user's ``config.toml``; its other tables are not looked at.
 
     Raises:
         InputErrors: for every key and value that is wrong.
     """
     try:
-        table = tomllib.loads(data.decode("utf-8")).get("mirrors", {})
+        document = tomllib.loads(data.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputErrors.one(f"not valid TOML: {error}", where=file) from error
-    if not isinstance(table, dict):
-        raise InputErrors.one("not a table", where=f"{file}: mirrors")
     problems: list[Problem] = []
-    found: dict[str, tuple[Mirror, ...]] = {}
-    for key, value in table.items():
-        where = f"{file}: mirrors.{key}"
-        urls = [value] if isinstance(value, str) else value
-        if key not in MIRROR_KEYS:
-            problems.append(Problem(where=where, message="unknown key", hint=f"one of {', '.join(MIRROR_KEYS)}"))
-        elif not isinstance(urls, list) or not all(isinstance(url, str) for url in urls):
-            problems.append(Problem(where=where, message="not a URL, nor an array of URLs"))
-        else:
-            try:
-                found[key] = _mirrors(urls, where)
-            except InputErrors as error:
-                problems.extend(error.problems())
+    mirrors: dict[str, tuple[Mirror, ...]] = {}
+    archives: tuple[ArchivePlace, ...] = ()
+    for where, key, texts in _texts(document, "mirrors", MIRROR_KEYS, file, problems):
+        with _gathered(problems):
+            mirrors[key] = _mirrors(texts, where, _GIT if key == "git" else _HTTP)
+    for where, _, texts in _texts(document, "archives", ("places",), file, problems):
+        with _gathered(problems):
+            archives = _places(texts, where)
     if problems:
         raise InputErrors(problems)
-    return found
+    return UserConfig(mirrors=mirrors, archives=archives)
+
+
+@contextmanager
+def _gathered(problems: list[Problem]) -> Iterator[None]:
+    try:
+        yield
+    except InputErrors as error:
+        problems.extend(error.problems())
+
+
+def _texts(
+    document: Mapping[str, object], name: str, keys: Sequence[str], file: str, problems: list[Problem]
+) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield each known key of a table of texts: its place, its name, its texts."""
+    table = document.get(name, {})
+    if not isinstance(table, dict):
+        problems.append(Problem(where=f"{file}: {name}", message="not a table"))
+        return
+    what = "place" if name == "archives" else "URL"
+    for key, value in table.items():
+        where = f"{file}: {name}.{key}"
+        texts = [value] if isinstance(value, str) else value
+        if key not in keys:
+            problems.append(Problem(where=where, message="unknown key", hint=f"one of {', '.join(keys)}"))
+        elif not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            problems.append(Problem(where=where, message=f"not a {what}, nor an array of {what}s"))
+        else:
+            yield where, key, texts
 
 
 def parse_targets(text: str) -> tuple[AptTarget, ...]:
@@ -175,15 +218,43 @@ def parse_pip_default(text: str) -> str | None:
 
 def is_http(url: str) -> bool:
     """Say whether an HTTP client can fetch from a URL."""
-    parts = urlsplit(url)
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
+    return _is_url(url, _HTTP)
 
 
-def _mirrors(urls: Iterable[str], where: str) -> tuple[Mirror, ...]:
-    problems = [Problem(where=where, message=f"not an http or https URL: {url!r}") for url in urls if not is_http(url)]
+def _is_url(url: str, schemes: Sequence[str]) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in schemes and bool(parts.path if parts.scheme == "file" else parts.hostname)
+    except ValueError:  # half an IPv6 address
+        return False
+
+
+def _mirrors(urls: Iterable[str], where: str, schemes: Sequence[str]) -> tuple[Mirror, ...]:
+    named = "an http or https URL" if schemes == _HTTP else f"a URL with one of {', '.join(schemes)}"
+    problems = [
+        Problem(where=where, message=f"not {named}: {hide_credentials(url)!r}")
+        for url in urls
+        if not _is_url(url, schemes)
+    ]
     if problems:
         raise InputErrors(problems)
     return tuple(Mirror(url=url.rstrip("/")) for url in dict.fromkeys(urls))
+
+
+def _places(texts: Iterable[str], where: str) -> tuple[ArchivePlace, ...]:
+    problems: list[Problem] = []
+    found: list[ArchivePlace] = []
+    for text in dict.fromkeys(texts):
+        if is_http(text):
+            found.append(ArchiveSite(url=text.rstrip("/")))
+        elif text.startswith("/") and "\0" not in text:
+            found.append(ArchiveFolder(path=text.rstrip("/") or "/"))
+        else:
+            message = f"neither an absolute folder nor an http or https URL: {hide_credentials(text)!r}"
+            problems.append(Problem(where=where, message=message))
+    if problems:
+        raise InputErrors(problems)
+    return tuple(found)
 
 
 def _is_security(url: str) -> bool:

@@ -9,8 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from derive.canonical import Json
+from derive.canonical import Json, encode
 from derive.lock.documents import DebEntry, Lock, LockEntry, SourceEntry, WheelEntry
+from derive.lock.upstreams.entries import (
+    GitEntry,
+    HuggingFaceEntry,
+    OciEntry,
+    UrlEntry,
+    WatchEntry,
+    entry_json,
+)
 from derive.words import size_text
 
 
@@ -91,9 +99,11 @@ def _grouped(lock: Lock | None) -> dict[tuple[str, str], list[LockEntry]]:
 
 
 def _identity(entries: Sequence[LockEntry]) -> set[tuple[str, str]]:
-    found = set()
+    found: set[tuple[str, str]] = set()
     for entry in entries:
         match entry:
+            case GitEntry() | UrlEntry() | OciEntry() | HuggingFaceEntry() | WatchEntry():
+                found.add((entry.name, encode(entry_json(entry)).decode()))
             case SourceEntry(files=files):
                 found |= {(item.file, item.sha256.hex) for item in files}
             case DebEntry() | WheelEntry():

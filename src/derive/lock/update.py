@@ -10,7 +10,7 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, assert_never
+from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from derive.errors import InputErrors, Problem
 from derive.lock.debian import resolve_debian
@@ -21,8 +21,13 @@ from derive.lock.python import resolve_python
 from derive.lock.read import parse_lock, require_lock
 from derive.lock.table import Move, moves
 from derive.lock.tools import Tools
+from derive.lock.upstreams.entries import UpstreamsLock
+from derive.lock.upstreams.wishes import UpstreamsWish
 from derive.lock.wishes import DebianWish, PythonWish, parse_wish, require_wish, wish_digest
 from derive.net.names import normalise
+
+if TYPE_CHECKING:
+    from derive.lock.upstreams.watch import Watched
 
 L = TypeVar("L", DebianLock, PythonLock)
 
@@ -47,14 +52,26 @@ class Locked:
     moves: tuple[Move, ...]
 
 
+WATCH = "watch"
+"""No set is called so: it is what asks upstreams whether they moved."""
+
+
 def set_names(root: Path) -> tuple[str, ...]:
     """Return the names of a project's sets, sorted."""
     return tuple(sorted(path.stem for path in (root / "lock").glob("*.toml")))
 
 
+def upstream_sets(root: Path) -> list[SetFiles]:
+    """Return the sets of upstreams among a project's; raises InputErrors for wishes that cannot be read."""
+    found = [read_set(root, name) for name in set_names(root)]
+    return [one for one in found if isinstance(require_wish(one.wish, one.wish_file), UpstreamsWish)]
+
+
 def read_set(root: Path, name: str) -> SetFiles:
     """Read a set of the project at ``root``; raises InputErrors when there is no such wish."""
     wish_file, lock_file = f"lock/{name}.toml", f"lock/{name}.lock.json"
+    if name == WATCH:
+        raise InputErrors.one("no set may be called watch", where=wish_file, hint="give its files another name")
     try:
         wish = (root / wish_file).read_bytes()
     except FileNotFoundError:
@@ -107,6 +124,18 @@ def lock_set(files: SetFiles, keep: Keep, tools: Tools) -> Locked:
         case PythonWish():
             wheels = old if isinstance(old, PythonLock) else None
             lock = resolve_python(wish, name=files.name, where=files.wish_file, locked=wheels, keep=keep, tools=tools)
+        case UpstreamsWish():
+            from derive.lock.upstreams.resolve import resolve_upstreams
+
+            lock = resolve_upstreams(
+                wish,
+                digest=wish_digest(wish),
+                name=files.name,
+                where=files.wish_file,
+                locked=old if isinstance(old, UpstreamsLock) else None,
+                keep=keep,
+                tools=tools,
+            )
         case _:
             assert_never(wish)
     data = render_lock(lock)
@@ -147,6 +176,26 @@ def outdated(files: SetFiles, tools: Tools) -> tuple[Newer, ...]:
     return find_newer(require_wish(files.wish, files.wish_file), require_lock(files.locked, files.lock_file), tools)
 
 
+def watched(files: SetFiles, tools: Tools) -> tuple[tuple[Watched, ...], bytes]:
+    """Return what moved at a set's upstreams, and the lock in which all of the watch list counts as seen.
+
+    Raises:
+        InputErrors: the set is no set of upstreams, or its wish or lock is wrong.
+    """
+    from derive.lock.upstreams.watch import seen_now, watch
+
+    wish = require_wish(files.wish, files.wish_file)
+    if not isinstance(wish, UpstreamsWish):
+        raise InputErrors.one("not a set of upstreams: nothing of it is watched", where=f"{files.wish_file}: kind")
+    if files.locked is None:
+        raise InputErrors([_missing(files)])
+    lock = require_lock(files.locked, files.lock_file)
+    if not isinstance(lock, UpstreamsLock):
+        raise InputErrors([_missing(files)])
+    found = watch(wish, lock, tools)
+    return found, render_lock(seen_now(lock, found))
+
+
 def _missing(files: SetFiles) -> Problem:
     return Problem(where=files.lock_file, message="not locked yet", hint=f"run: derive lock {files.name}")
 
@@ -156,7 +205,7 @@ def _checked(keep: Keep, old: Lock | None, files: SetFiles) -> Keep:
         return keep
     if old is None:
         raise InputErrors([_missing(files)])
-    names = keep.names if isinstance(old, DebianLock) else frozenset(normalise(name) for name in keep.names)
+    names = frozenset(map(normalise, keep.names)) if isinstance(old, PythonLock) else keep.names
     known = {entry.name for entry in old.entries}
     unknown = [
         Problem(where=files.lock_file, message=f"{name} is not locked in the set {files.name}")

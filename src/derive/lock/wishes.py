@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from derive.canonical import Digest, Json, digest_document, encode
 from derive.content import Keyed, parse_model, parse_toml
 from derive.errors import InputErrors, Problem
+from derive.lock.upstreams.wishes import UpstreamsWish, decisive
 from derive.net.names import normalise
 
 Architecture: TypeAlias = Literal["amd64", "arm64"]
@@ -178,7 +179,13 @@ class PythonWish(Keyed):
         return self
 
 
-Wish: TypeAlias = DebianWish | PythonWish
+Wish: TypeAlias = DebianWish | PythonWish | UpstreamsWish
+
+_KINDS: Mapping[str, type[DebianWish | PythonWish | UpstreamsWish]] = {
+    "debian": DebianWish,
+    "python": PythonWish,
+    "upstreams": UpstreamsWish,
+}
 
 
 def parse_wish(data: bytes, file: str) -> tuple[Wish | None, list[Problem]]:
@@ -186,15 +193,13 @@ def parse_wish(data: bytes, file: str) -> tuple[Wish | None, list[Problem]]:
     table, problems = parse_toml(data, file)
     if table is None:
         return None, problems
-    match table.get("kind"):
-        case "debian":
-            return parse_model(DebianWish, table, file)
-        case "python":
-            return parse_model(PythonWish, table, file)
-        case None:
-            return None, [Problem(where=f"{file}: kind", message="this key is missing", hint="debian or python")]
-        case other:
-            return None, [Problem(where=f"{file}: kind", message=f"no such kind: {other!r}", hint="debian or python")]
+    kind = table.get("kind")
+    hint = "debian, python or upstreams"
+    if kind is None:
+        return None, [Problem(where=f"{file}: kind", message="this key is missing", hint=hint)]
+    if kind not in _KINDS:
+        return None, [Problem(where=f"{file}: kind", message=f"no such kind: {kind!r}", hint=hint)]
+    return parse_model(_KINDS[kind], table, file)
 
 
 def require_wish(data: bytes, file: str) -> Wish:
@@ -207,6 +212,8 @@ def require_wish(data: bytes, file: str) -> Wish:
 
 def wish_digest(wish: Wish) -> Digest:
     """Return the digest of what is wanted: layout, comments, the order of lists and reasons are not in it."""
+    if isinstance(wish, UpstreamsWish):
+        return digest_document({"derive": "wish/1", "kind": wish.kind, **decisive(wish)})
     found: dict[str, Any] = wish.model_dump(by_alias=True, exclude_defaults=True)
     match wish:
         case DebianWish():

@@ -6,19 +6,28 @@ Core: no IO. These exceptions stay inside ``derive.net``; :func:`verdict` turns 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from types import MappingProxyType
 
 from derive.errors import Corrupt, DeriveError, Unavailable, UpstreamGone
-from derive.net.places import Wanted, display
+from derive.net.places import Wanted
 
 
 class Failure(Exception):
-    """One mirror did not serve one artifact."""
+    """One mirror did not serve one artifact.
 
-    def __init__(self, reason: str) -> None:
+    ``status`` is the answer's, None where there was no answer; ``headers`` are the answer's, names in lower case.
+    """
+
+    def __init__(
+        self, reason: str, *, status: int | None = None, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.status = status
+        self.headers = headers
 
 
 class Gone(Failure):
@@ -29,11 +38,34 @@ class Refused(Failure):
     """The mirror will not serve it, and asking again will not help."""
 
 
+class Distrusted(Refused):
+    """There is no trusted TLS connection to the host."""
+
+
+class Skipped(Refused):
+    """The host, or the archive, failed before in this run and was not asked."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason} (skipped in this run)")
+
+
+class Misfit(Refused):
+    """What the mirror sends does not go on from what came before: only a new beginning can help."""
+
+
 class Broken(Failure):
     """It may work when tried again. ``silent``: the host did not answer at all; ``after`` seconds it asked for."""
 
-    def __init__(self, reason: str, *, silent: bool = False, after: float | None = None) -> None:
-        super().__init__(reason)
+    def __init__(
+        self,
+        reason: str,
+        *,
+        silent: bool = False,
+        after: float | None = None,
+        status: int | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(reason, status=status, headers=headers)
         self.silent = silent
         self.after = after
 
@@ -48,13 +80,13 @@ class Wrong(Failure):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """One mirror, and how it failed."""
+    """One place as it may be shown, and how it failed."""
 
-    url: str
+    place: str
     failure: Failure
 
     def __str__(self) -> str:
-        return f"{display(self.url)}: {self.failure.reason}"
+        return f"{self.place}: {self.failure.reason}"
 
 
 def delays(first: float, longest: float) -> Iterator[float]:
@@ -65,28 +97,55 @@ def delays(first: float, longest: float) -> Iterator[float]:
         pause *= 2
 
 
-def verdict(wanted: Wanted, tried: Sequence[Tried]) -> DeriveError:
-    """Return the error that says what all mirrors' failures mean."""
-    subject = f"{wanted.name} {wanted.version}"
-    lines = [f"tried     {item}" for item in tried]
-    wrong = next((item.failure for item in tried if isinstance(item.failure, Wrong)), None)
-    if wrong is not None:
-        return Corrupt(
-            f"{subject}: {wanted.file} is not what the lock names",
-            detail=[*wrong.detail, *lines],
-            hint="the upstream changed a published file, or something between alters it: compare with another mirror",
-        )
-    if tried and all(isinstance(item.failure, Gone) for item in tried):
+def asked_pause(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that an answer's Retry-After asks for, None where it asks for none.
+
+    A date counts from the answer's own Date: neither clock need be right.
+    """
+    asked = headers.get("retry-after", "").strip()
+    if asked.isascii() and asked.isdigit():
+        return float(asked)
+    try:
+        pause = parsedate_to_datetime(asked) - parsedate_to_datetime(headers.get("date", ""))
+    except (ValueError, TypeError):
+        return None
+    return max(0.0, pause.total_seconds())
+
+
+def verdict(wanted: Wanted, mirrors: Sequence[Tried], archives: Sequence[Tried] = ()) -> DeriveError:
+    """Return the error that says what all failures mean; what archives lack makes no upstream gone."""
+    lines = [f"tried     {item}" for item in (*mirrors, *archives)]
+    wrong = next((item.failure for item in (*mirrors, *archives) if isinstance(item.failure, Wrong)), None)
+    if mirrors and all(isinstance(item.failure, Gone) for item in mirrors):
         return UpstreamGone(
-            f"{subject}: no mirror serves {wanted.locator}",
+            f"{wanted.subject}: no mirror serves {wanted.locator}",
             detail=lines,
             hint=f"run: derive lock --update {wanted.name}, or configure an archive that still has it",
         )
+    if wrong is not None:
+        return Corrupt(
+            f"{wanted.subject}: {wanted.file} is not what the lock names",
+            detail=[*wrong.detail, *lines],
+            hint="the upstream changed a published file, or something between alters it: compare with another mirror",
+        )
+    closed = any(item.failure.status in (401, 403) for item in mirrors)
     return Unavailable(
-        f"{subject}: {wanted.file} could not be fetched",
+        f"{wanted.subject}: {wanted.file} could not be fetched",
         detail=lines,
-        hint="run it again when the mirror answers, or configure another one; what was fetched is kept",
+        hint="log in, or set a token, for the place that refuses, and run it again; what was fetched is kept"
+        if closed
+        else "run it again when the mirror answers, or configure another one; what was fetched is kept",
     )
+
+
+def unarchived(wanted: Wanted, archives: Sequence[Tried]) -> DeriveError:
+    """Return the error for what no archive gave, where only archives were asked."""
+    lines = [f"tried     {item}" for item in archives]
+    wrong = next((item.failure for item in archives if isinstance(item.failure, Wrong)), None)
+    if wrong is not None:
+        return Corrupt(f"{wanted.subject}: an archive holds other bytes", detail=[*wrong.detail, *lines])
+    message = f"{wanted.subject}: no archive has it" if archives else f"{wanted.subject}: no archive is configured"
+    return Unavailable(message, detail=lines, hint="name archives in DERIVE_ARCHIVES, or in your config.toml")
 
 
 def together(errors: Sequence[DeriveError], total: int) -> DeriveError:

@@ -6,29 +6,49 @@ Edge: the network and the store.
 
 from __future__ import annotations
 
-import errno
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, assert_never
+from typing import Self, TypeAlias, assert_never
 
 from derive.canonical import Digest
-from derive.errors import Corrupt, DeriveError, HostRefuses, Interrupted, Unavailable, UpstreamGone, expected_got
-from derive.net.failures import Broken, Failure, Gone, Refused, Tried, Wrong, together, verdict
+from derive.errors import DeriveError, HostRefuses, Interrupted, Unavailable, UpstreamGone
+from derive.net.archives import Archives
+from derive.net.failures import Failure, Gone, Refused, Tried, Wrong, together, unarchived, verdict
 from derive.net.http import Client, Settings
 from derive.net.names import normalise
-from derive.net.places import DebPath, Mirror, MirrorSource, PlainUrl, Wanted, WheelFile, archive_url, display
+from derive.net.places import (
+    DebPath,
+    Mirror,
+    MirrorSource,
+    Named,
+    Place,
+    PlainUrl,
+    Wanted,
+    WheelFile,
+    archive_url,
+    display,
+)
 from derive.net.progress import Progress, Quiet
 from derive.net.simple import ACCEPT, PageError, SimpleFile, parse_page
-from derive.store.protocol import BlobWriter, Store
+from derive.net.transfer import Transfer
+from derive.store.local import LocalStore
+from derive.store.protocol import Store
 
-if TYPE_CHECKING:
-    import requests
+Record: TypeAlias = Callable[[Digest, str], None]
+"""Is told of each artifact from where it came: a URL without credentials, or an archive's folder."""
+
+_Candidate: TypeAlias = tuple[str, Callable[[], Place]]
+"""A mirror's URL, and how to find the place of one artifact on it, which may raise Failure."""
 
 
 class Fetcher:
-    """Fetches for one run. Safe for several threads when its store is; close it, or use it as a context manager."""
+    """Fetches for one run. Safe for several threads when its store is; close it, or use it as a context manager.
+
+    ``offline`` leaves the store and the archives that are folders. ``client`` is for those who speak to registries
+    themselves: hosts found dead by one are dead for the other.
+    """
 
     def __init__(
         self,
@@ -38,14 +58,25 @@ class Fetcher:
         progress: Progress | None = None,
         offline: bool = False,
         settings: Settings | None = None,
+        record: Record | None = None,
     ) -> None:
         self._store = store
         self._mirrors = mirrors
         self._progress: Progress = progress or Quiet()
         self._offline = offline
-        self._client = Client(settings=settings or Settings(), progress=self._progress)
+        self._record = record
+        self.client = Client(settings=settings or Settings(), progress=self._progress)
+        self._transfer = Transfer(store=store, client=self.client, progress=self._progress)
+        self._archives = Archives(
+            mirrors=mirrors,
+            transfer=self._transfer,
+            progress=self._progress,
+            offline=offline,
+            own=str(store.root) if isinstance(store, LocalStore) else None,
+        )
         self._pages: dict[str, tuple[SimpleFile, ...] | Failure] = {}
         self._page_locks: dict[str, threading.Lock] = {}
+        self._served: set[tuple[Digest, str]] = set()
         self._guard = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -58,17 +89,17 @@ class Fetcher:
 
     def close(self) -> None:
         """Close every connection."""
-        self._client.close()
+        self.client.close()
 
     def stop(self) -> None:
         """Make every transfer end soon, raising Interrupted where it is waited for."""
-        self._client.stop()
+        self.client.stop()
 
     def fetch(self, wanted: Wanted, *, reuse: bool = True) -> Digest:
         """Bring one artifact into the store, and return its digest.
 
         With ``reuse`` a blob that is there already is enough, wherever it came from; without, the locator itself
-        must serve it.
+        must serve it, or an archive when no mirror does.
 
         Raises:
             UpstreamGone: every mirror answers, and none has it.
@@ -78,35 +109,69 @@ class Fetcher:
         if reuse and self._store.has_blob(wanted.sha256):
             return wanted.sha256
         if self._offline:
-            raise Unavailable(
-                f"{wanted.name} {wanted.version}: {wanted.file} is not in the store, and nothing is fetched offline",
-                hint="run it once without --offline",
-            )
-        tried: list[Tried] = []
-        for mirror in self._mirrors_for(wanted):
-            url = mirror.url
-            try:
-                url = self._locate(mirror, wanted)
-                self._download(wanted, url, mirror)
-            except Failure as failure:
-                tried.append(Tried(url=url, failure=failure))
-                continue
-            self._tell_wrong(tried)
-            return wanted.sha256
-        raise verdict(wanted, tried)
+            return self._from_folders(wanted, reuse=reuse)
+        try:
+            candidates = [self._candidate(mirror, wanted) for mirror in self._mirrors_for(wanted)]
+        except HostRefuses:
+            if not self._archives.places():
+                raise
+            candidates = []
+        return self._from_first(wanted, candidates, reuse=reuse)
 
-    def fetch_all(self, wanted: Iterable[Wanted], *, reuse: bool = True, jobs: int = 8) -> None:
-        """Fetch many at once. All are tried, and the failures are told together.
+    def fetch_at(self, wanted: Wanted, places: Sequence[Place], *, reuse: bool = True) -> Digest:
+        """Bring one artifact into the store from the first of some URLs, then from archives; as :meth:`fetch`."""
+        if reuse and self._store.has_blob(wanted.sha256):
+            return wanted.sha256
+        if self._offline:
+            return self._from_folders(wanted, reuse=reuse)
+        return self._from_first(wanted, [_known(place) for place in places], reuse=reuse)
+
+    def fetch_blob(self, digest: Digest, size: int | None, what: str) -> Digest:
+        """Bring a blob into the store from archives alone, also in place of a damaged one; ``what`` is its name.
+
+        Raises:
+            Corrupt: an archive holds other bytes, and none the right ones.
+            Unavailable: no archive gives it.
+        """
+        wanted = Wanted(name=what, version="", locator=Named(text=what, file=what), sha256=digest, size=size)
+        tried: list[Tried] = []
+        if self._from_archives(wanted, tried, reuse=False):
+            return digest
+        raise unarchived(wanted, tried)
+
+    def has_served(self, wanted: Wanted) -> bool:
+        """Say whether this fetcher brought an artifact for its very locator: bytes that were there do not count."""
+        return (wanted.sha256, repr(wanted.locator)) in self._served
+
+    def has_archived(self, digest: Digest) -> bool:
+        """Say whether a folder among the archives has a file of that name; it is not read."""
+        return self._archives.folder_with(digest) is not None
+
+    def fetch_all(
+        self,
+        wanted: Iterable[Wanted],
+        *,
+        reuse: bool = True,
+        jobs: int = 8,
+        places: Callable[[Wanted], Sequence[Place]] | None = None,
+    ) -> None:
+        """Fetch many at once, each from its ``places`` where they are given. All are tried, failures told together.
 
         Raises:
             DeriveError: as :meth:`fetch`, of the gravest kind that occurred.
         """
+
+        def one(item: Wanted) -> Digest:
+            if places is None:
+                return self.fetch(item, reuse=reuse)
+            return self.fetch_at(item, places(item), reuse=reuse)
+
         distinct = list({(item.sha256, item.locator): item for item in wanted}.values())
         if reuse:
             distinct = [item for item in distinct if not self._store.has_blob(item.sha256)]
         errors: list[DeriveError] = []
         with ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="fetch") as pool:
-            futures = [pool.submit(self.fetch, item, reuse=reuse) for item in distinct]
+            futures = [pool.submit(one, item) for item in distinct]
             try:
                 for future in as_completed(futures):
                     try:
@@ -134,7 +199,7 @@ class Fetcher:
             try:
                 return self._page(mirror, project)
             except Failure as failure:
-                tried.append(Tried(url=mirror.url, failure=failure))
+                tried.append(Tried(place=display(mirror.url), failure=failure))
         detail = [f"tried     {item}" for item in tried]
         if tried and all(isinstance(item.failure, Gone) for item in tried):
             raise UpstreamGone(f"no index has the project {project}", detail=detail)
@@ -155,7 +220,7 @@ class Fetcher:
     def _read(self, url: str, span: str | None = None) -> bytes:
         proxy = next((m.proxy for m in self._mirrors.python() if m.proxy), None)
         try:
-            return self._client.get(url, proxy=proxy, span=span).body
+            return self.client.get(url, proxy=proxy, span=span).body
         except Failure as failure:
             raise Unavailable(f"{display(url)} could not be read: {failure.reason}") from failure
 
@@ -169,8 +234,57 @@ class Fetcher:
                 return self._mirrors.python()
             case PlainUrl(url=url):
                 return (Mirror(url=url),)
+            case Named():
+                return ()
             case _:
                 assert_never(wanted.locator)
+
+    def _candidate(self, mirror: Mirror, wanted: Wanted) -> _Candidate:
+        return mirror.url, lambda: Place(url=self._locate(mirror, wanted), proxy=mirror.proxy)
+
+    def _from_first(self, wanted: Wanted, candidates: Sequence[_Candidate], *, reuse: bool) -> Digest:
+        tried: list[Tried] = []
+        for mirror, find in candidates:
+            shown = display(mirror)
+            try:
+                place = find()
+                shown = display(place.url)
+                self._transfer.from_url(wanted, place, reuse=reuse)
+            except Failure as failure:
+                tried.append(Tried(place=shown, failure=failure))
+                continue
+            self._tell_wrong(tried)
+            self._note_source(wanted, shown)
+            return wanted.sha256
+        archived: list[Tried] = []
+        if self._from_archives(wanted, archived, reuse=reuse):
+            self._tell_wrong(tried)
+            return wanted.sha256
+        raise verdict(wanted, tried, archived)
+
+    def _from_archives(self, wanted: Wanted, tried: list[Tried], *, reuse: bool) -> bool:
+        place = self._archives.bring(wanted, tried, reuse=reuse)
+        if place is None:
+            return False
+        self._tell_wrong(tried)
+        self._note_source(wanted, f"{place}")
+        return True
+
+    def _from_folders(self, wanted: Wanted, *, reuse: bool) -> Digest:
+        tried: list[Tried] = []
+        if self._from_archives(wanted, tried, reuse=reuse):
+            return wanted.sha256
+        raise Unavailable(
+            f"{wanted.subject}: {wanted.file} is not in the store, and nothing is fetched offline",
+            detail=[f"tried     {item}" for item in tried],
+            hint="run it once without --offline",
+        )
+
+    def _note_source(self, wanted: Wanted, place: str) -> None:
+        with self._guard:
+            self._served.add((wanted.sha256, repr(wanted.locator)))
+        if self._record is not None:
+            self._record(wanted.sha256, place)
 
     def _locate(self, mirror: Mirror, wanted: Wanted) -> str:
         match wanted.locator:
@@ -183,6 +297,8 @@ class Fetcher:
                     if listed.file == file:
                         return listed.url
                 raise Gone(f"lists no file {file}")
+            case Named():
+                raise Gone("its place is not known")
             case _:
                 assert_never(wanted.locator)
 
@@ -200,7 +316,7 @@ class Fetcher:
 
     def _ask(self, url: str, mirror: Mirror) -> tuple[SimpleFile, ...] | Failure:
         try:
-            answer = self._client.get(url, accept=ACCEPT, proxy=mirror.proxy)
+            answer = self.client.get(url, accept=ACCEPT, proxy=mirror.proxy)
             return parse_page(answer.body, content_type=answer.content_type, url=answer.url)
         except PageError as error:
             return Refused(str(error))
@@ -212,72 +328,6 @@ class Fetcher:
             if isinstance(item.failure, Wrong):
                 self._progress.note(f"another mirror was used: {item}")
 
-    def _download(self, wanted: Wanted, url: str, mirror: Mirror) -> None:
-        self._progress.start(wanted.file, wanted.size)
-        try:
-            if not self._attempt(wanted, url, mirror):
-                # It was put together from several answers that may not belong together: once more, from nothing.
-                self._attempt(wanted, url, mirror, last=True)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise HostRefuses(
-                    f"no space left in the store for {wanted.file}", hint="free some space, or name another --store"
-                ) from error
-            raise
-        finally:
-            self._progress.done(wanted.file)
 
-    def _attempt(self, wanted: Wanted, url: str, mirror: Mirror, *, last: bool = False) -> bool:
-        """Download into a new blob. Return False when joined pieces came out wrong and it is worth another go."""
-        answers = 0
-        with self._store.blob_writer() as writer:
-
-            def once() -> None:
-                nonlocal answers
-                answers += 1
-                self._append(writer, wanted, url, mirror)
-
-            self._client.retry(url, once, lambda: writer.size)
-            try:
-                writer.commit(wanted.sha256)
-            except Corrupt as error:
-                if answers > 1 and not last:
-                    return False
-                raise Wrong("served other bytes", error.detail) from error
-        return True
-
-    def _append(self, writer: BlobWriter, wanted: Wanted, url: str, mirror: Mirror) -> None:
-        if writer.size and writer.size == wanted.size:
-            return
-        with self._client.stream(url, offset=writer.size, proxy=mirror.proxy) as (response, pieces):
-            _check_length(response, wanted, writer.size)
-            for piece in _from(pieces, writer.size if response.status_code == 200 else 0):
-                if wanted.size is not None and writer.size + len(piece) > wanted.size:
-                    raise Wrong("served a longer file", expected_got(f"{wanted.size} bytes", "more"))
-                writer.write(piece)
-                self._progress.advance(wanted.file, len(piece))
-        if wanted.size is not None and writer.size < wanted.size:
-            raise Broken(f"the file ends after {writer.size} of {wanted.size} bytes")
-
-
-def _from(pieces: Iterator[bytes], skip: int) -> Iterator[bytes]:
-    """Yield pieces without their first ``skip`` bytes: a host that ignores Range sends them again."""
-    for piece in pieces:
-        if skip >= len(piece):
-            skip -= len(piece)
-            continue
-        yield piece[skip:] if skip else piece
-        skip = 0
-
-
-def _check_length(response: requests.Response, wanted: Wanted, offset: int) -> None:
-    """Refuse a wrong file before its bytes are read, where the headers tell."""
-    if response.status_code == 206:
-        span = response.headers.get("content-range", "")
-        if not span.startswith(f"bytes {offset}-"):
-            raise Broken(f"answered another range: {span or 'none stated'}")
-        return
-    length = response.headers.get("content-length", "")
-    encoded = response.headers.get("content-encoding", "identity") != "identity"
-    if wanted.size is not None and length.isdigit() and not encoded and int(length) != wanted.size:
-        raise Wrong("served a file of another size", expected_got(f"{wanted.size} bytes", f"{length} bytes"))
+def _known(place: Place) -> _Candidate:
+    return place.url, lambda: place

@@ -9,14 +9,14 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from derive import __version__
 from derive.errors import Interrupted
-from derive.net.failures import Broken, Failure, Gone, Refused, delays
+from derive.net.failures import Broken, Distrusted, Failure, Gone, Refused, Skipped, asked_pause, delays
 from derive.net.places import hide_credentials, origin
 from derive.net.progress import Progress
 
@@ -26,12 +26,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PIECE = 256 * 1024
-_LONGEST_ASKED_S = 60.0
+_FAILED_IN_A_ROW = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Bounds of patience. Times in seconds; ``attempts`` without progress; ``slowest`` in bytes per second."""
+    """Bounds of patience. Times in seconds; ``attempts`` without progress; ``slowest`` in bytes per second.
+
+    ``longest_asked_s`` is the longest pause that a host may ask for.
+    """
 
     connect_s: float = 15.0
     read_s: float = 60.0
@@ -40,15 +43,17 @@ class Settings:
     longest_delay_s: float = 8.0
     slowest: int = 512
     slow_window_s: float = 60.0
+    longest_asked_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A whole small answer; ``url`` is where it came from after redirects."""
+    """A whole small answer; ``url`` is where it came from after redirects; names of headers are in lower case."""
 
     url: str
     content_type: str
     body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class Client:
@@ -61,6 +66,7 @@ class Client:
         self._guard = threading.Lock()
         self._sessions: list[requests.Session] = []
         self._dead: dict[str, str] = {}
+        self._failed: dict[str, int] = {}
         self._stop = threading.Event()
 
     def close(self) -> None:
@@ -80,8 +86,26 @@ class Client:
         if self._stop.is_set():
             raise Interrupted("the fetch was stopped")
 
-    def get(self, url: str, *, accept: str = "*/*", proxy: str | None = None, span: str | None = None) -> Answer:
+    def pause(self, seconds: float) -> None:
+        """Wait; raises Interrupted once :meth:`stop` was called."""
+        self._stop.wait(seconds)
+        self.check_stopped()
+
+    def get(
+        self,
+        url: str,
+        *,
+        accept: str = "*/*",
+        proxy: str | None = None,
+        span: str | None = None,
+        authorization: str | None = None,
+        limit: int = 1 << 28,
+    ) -> Answer:
         """Return a small answer whole, with retries. ``span`` is the value of a Range header.
+
+        An answer of more than ``limit`` bytes, as they are decoded, is refused.
+        ``authorization`` is the value of that header, sent to the URL's own origin alone; without it, a netrc file and
+        credentials in the URL count.
 
         Raises:
             Failure: when it cannot be had.
@@ -91,11 +115,12 @@ class Client:
             headers["Range"] = span
 
         def once() -> Answer:
-            with self._request(url, headers, proxy) as response:
+            with self._request(url, headers, proxy, authorization) as response:
                 if span and response.status_code != 206:
                     raise Refused("the host serves no ranges")
-                body = b"".join(self._pieces(response, decode=span is None))
-                return Answer(url=response.url, content_type=response.headers.get("content-type", ""), body=body)
+                body = self._whole(response, decode=span is None, limit=limit)
+                told = _headers(response)
+                return Answer(url=response.url, content_type=told.get("content-type", ""), body=body, headers=told)
 
         return self.retry(url, once)
 
@@ -103,7 +128,7 @@ class Client:
         """Call until it works, pausing longer each time; bytes ``seen`` to grow count as progress.
 
         Raises:
-            Failure: the last one, when attempts without progress are used up.
+            Failure: the last one, when attempts without progress are used up, or the host asks for a long pause.
         """
         left = self.settings.attempts
         pauses = delays(self.settings.first_delay_s, self.settings.longest_delay_s)
@@ -111,30 +136,34 @@ class Client:
             self.check_dead(url)
             before = seen()
             try:
-                return attempt()
+                answer = attempt()
             except Broken as failure:
                 left = self.settings.attempts - 1 if seen() - before >= _PIECE else left - 1
-                if left <= 0:
-                    if failure.silent:
-                        self._mark_dead(url, failure.reason)
+                asked = failure.after or 0.0
+                if left <= 0 or asked > self.settings.longest_asked_s:
+                    self._count(url, failure)
                     raise
-                pause = next(pauses)
-                if failure.after is not None:
-                    pause = min(max(pause, failure.after), _LONGEST_ASKED_S)
-                self._stop.wait(pause)
-                self.check_stopped()
+                self.pause(max(next(pauses), asked))
+            except Distrusted as failure:
+                self._mark_dead(url, "is not trusted", failure.reason)
+                raise
+            else:
+                self._failed.pop(origin(url), None)
+                return answer
 
     def check_dead(self, url: str) -> None:
-        """Refuse a host that did not answer before, without asking it again; raises Refused."""
+        """Refuse a host that did not answer before, without asking it again; raises Skipped."""
         reason = self._dead.get(origin(url))
         if reason is not None:
-            raise Refused(f"{reason} (skipped in this run)")
+            raise Skipped(reason)
 
     @contextmanager
     def stream(
-        self, url: str, *, offset: int, proxy: str | None
+        self, url: str, *, offset: int, proxy: str | None, authorization: str | None = None
     ) -> Iterator[tuple[requests.Response, Iterator[bytes]]]:
         """Open a file from an offset on, and yield the response with its undecoded pieces.
+
+        ``authorization`` as for :meth:`get`.
 
         Raises:
             Failure: on opening, and while pieces are read.
@@ -142,16 +171,34 @@ class Client:
         headers = {"Accept-Encoding": "identity"}
         if offset:
             headers["Range"] = f"bytes={offset}-"
-        with self._request(url, headers, proxy) as response:
+        with self._request(url, headers, proxy, authorization) as response:
             yield response, self._pieces(response, decode=False)
 
-    def _mark_dead(self, url: str, reason: str) -> None:
+    def _count(self, url: str, failure: Broken) -> None:
+        """Mark a host dead that is silent, or that answers nothing but errors."""
+        host = origin(url)
+        with self._guard:
+            self._failed[host] = failed = self._failed.get(host, 0) + 1
+        if failure.silent:
+            self._mark_dead(url, "does not answer", failure.reason)
+        elif failed >= _FAILED_IN_A_ROW:
+            self._mark_dead(url, "answers with errors", failure.reason)
+
+    def _mark_dead(self, url: str, what: str, reason: str) -> None:
         host = origin(url)
         with self._guard:
             known = host in self._dead
             self._dead.setdefault(host, reason)
         if not known:
-            self._progress.note(f"{host} does not answer ({reason}): skipped from now on")
+            self._progress.note(f"{host} {what} ({reason}): skipped from now on")
+
+    def _whole(self, response: requests.Response, *, decode: bool, limit: int) -> bytes:
+        body = bytearray()
+        for piece in self._pieces(response, decode=decode):
+            body += piece
+            if len(body) > limit:
+                raise Refused(f"an answer of more than {limit} bytes")
+        return bytes(body)
 
     def _session(self) -> requests.Session:
         session: requests.Session | None = getattr(self._local, "session", None)
@@ -166,14 +213,24 @@ class Client:
         return session
 
     @contextmanager
-    def _request(self, url: str, headers: dict[str, str], proxy: str | None) -> Iterator[requests.Response]:
+    def _request(
+        self, url: str, headers: dict[str, str], proxy: str | None, authorization: str | None
+    ) -> Iterator[requests.Response]:
         import requests
 
         self.check_stopped()
         proxies = {"http": proxy, "https": proxy} if proxy else None
         timeout = (self.settings.connect_s, self.settings.read_s)
+        session = self._session()
+
+        def authorise(request: requests.PreparedRequest) -> requests.PreparedRequest:
+            # As a header it would lose to a netrc entry. A redirect elsewhere drops it.
+            request.headers["Authorization"] = authorization or ""
+            return request
+
+        auth = None if authorization is None else authorise
         try:
-            response = self._session().get(url, headers=headers, proxies=proxies, timeout=timeout, stream=True)
+            response = session.get(url, headers=headers, proxies=proxies, timeout=timeout, stream=True, auth=auth)
         except requests.RequestException as error:
             raise _failure(error, self.settings) from error
         try:
@@ -204,17 +261,20 @@ class Client:
                 window_start, window_bytes = time.monotonic(), 0
 
 
+def _headers(response: requests.Response) -> dict[str, str]:
+    return {name.lower(): value for name, value in response.headers.items()}
+
+
 def _check_status(response: requests.Response) -> None:
-    status = response.status_code
+    status, headers = response.status_code, _headers(response)
     if status in (200, 206):
         return
     reason = f"{status} {response.reason or ''}".strip()
     if status in (404, 410):
-        raise Gone(reason)
+        raise Gone(reason, status=status, headers=headers)
     if status == 429 or status >= 500:
-        after = response.headers.get("retry-after", "")
-        raise Broken(reason, after=float(after) if after.isdigit() else None)
-    raise Refused(reason)
+        raise Broken(reason, after=asked_pause(headers), status=status, headers=headers)
+    raise Refused(reason, status=status, headers=headers)
 
 
 def _failure(error: BaseException, settings: Settings) -> Failure:
@@ -224,13 +284,15 @@ def _failure(error: BaseException, settings: Settings) -> Failure:
 
     errors = requests.exceptions
     if isinstance(error, errors.SSLError):
-        failure: Failure = Refused(f"no trusted TLS connection: {_innermost(error)}")
+        failure: Failure = Distrusted(f"no trusted TLS connection: {_innermost(error)}")
     elif isinstance(error, errors.ConnectTimeout):
         failure = Broken(f"no connection in {settings.connect_s:g} s", silent=True)
     elif isinstance(error, errors.Timeout | urllib3.exceptions.TimeoutError | TimeoutError):
         failure = Broken(f"no answer in {settings.read_s:g} s", silent=True)
     elif isinstance(error, errors.ConnectionError):
         failure = Broken(_innermost(error), silent=True)
+    elif isinstance(error, errors.TooManyRedirects):
+        failure = Refused("redirects in a circle")
     elif isinstance(error, ValueError):  # requests' word for an URL that it cannot use
         failure = Refused(f"not usable: {hide_credentials(str(error))}")
     else:

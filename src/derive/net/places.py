@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, assert_never
 
 from derive.canonical import Digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from derive.net.failures import Failure
 
 Archive: TypeAlias = Literal["debian", "debian-security"]
 
@@ -47,7 +52,21 @@ class PlainUrl:
         return display(self.url)
 
 
-Locator: TypeAlias = DebPath | WheelFile | PlainUrl
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A file that its ecosystem names in words of its own; whoever wants it knows the URLs.
+
+    ``text`` is what messages call it; ``file`` is its file name.
+    """
+
+    text: str
+    file: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Locator: TypeAlias = DebPath | WheelFile | PlainUrl | Named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,17 +80,24 @@ class Wanted:
     size: int | None
 
     @property
+    def subject(self) -> str:
+        """What messages call it: name and version."""
+        return f"{self.name} {self.version}".rstrip()
+
+    @property
     def file(self) -> str:
         """The artifact's file name."""
         match self.locator:
             case DebPath(path=path):
                 return path.rpartition("/")[2]
-            case WheelFile(file=file):
+            case WheelFile(file=file) | Named(file=file):
                 return file
             case PlainUrl(url=url):
                 from urllib.parse import urlsplit
 
                 return urlsplit(url).path.rpartition("/")[2] or self.name
+            case _:
+                assert_never(self.locator)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +113,46 @@ class Mirror:
     extra: bool = False
 
 
+Authorise: TypeAlias = "Callable[[Failure | None], str | None]"
+"""Gives the value of an Authorization header, or None for a request without one.
+
+Asked with None before an attempt; with the failure once, when an attempt was answered with status 401: another value
+is tried at once, None means that there is none. It may raise Failure. Called from several threads.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where one artifact may lie: its whole URL. ``authorise`` speaks for the URL's own origin alone."""
+
+    url: str
+    proxy: str | None = None
+    authorise: Authorise | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveFolder:
+    """A folder that keeps artifacts by hash: ``blobs/sha256/<hex>`` lies in it. ``path`` is absolute."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return self.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveSite:
+    """An HTTP base that serves artifacts by hash, at ``<url>/blobs/sha256/<hex>``; without a closing slash."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return display(self.url)
+
+
+ArchivePlace: TypeAlias = ArchiveFolder | ArchiveSite
+
+
 class MirrorSource(Protocol):
     """Where things are served, for this run. Each is found on first use."""
 
@@ -99,6 +165,18 @@ class MirrorSource(Protocol):
     def python(self) -> tuple[Mirror, ...]:
         """Return Python package indices (simple API); raises HostRefuses when there is none."""
 
+    def git(self) -> tuple[Mirror, ...]:
+        """Return bases of git mirrors, asked before an upstream's own URL; empty when there is none."""
+
+    def oci(self) -> tuple[Mirror, ...]:
+        """Return bases of OCI registries; empty when there is none."""
+
+    def huggingface(self) -> tuple[Mirror, ...]:
+        """Return endpoints of the Hugging Face API; empty when there is none."""
+
+    def archives(self) -> tuple[ArchivePlace, ...]:
+        """Return places that keep artifacts by hash, asked after every mirror; empty when there is none."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedMirrors:
@@ -107,6 +185,10 @@ class FixedMirrors:
     debian_archives: tuple[Mirror, ...] = ()
     security_archives: tuple[Mirror, ...] = ()
     python_indices: tuple[Mirror, ...] = ()
+    git_mirrors: tuple[Mirror, ...] = ()
+    oci_registries: tuple[Mirror, ...] = ()
+    huggingface_endpoints: tuple[Mirror, ...] = ()
+    archive_places: tuple[ArchivePlace, ...] = ()
 
     def debian(self) -> tuple[Mirror, ...]:
         """Return the Debian archives."""
@@ -119,6 +201,22 @@ class FixedMirrors:
     def python(self) -> tuple[Mirror, ...]:
         """Return the Python package indices."""
         return self.python_indices
+
+    def git(self) -> tuple[Mirror, ...]:
+        """Return the bases of git mirrors."""
+        return self.git_mirrors
+
+    def oci(self) -> tuple[Mirror, ...]:
+        """Return the OCI registries."""
+        return self.oci_registries
+
+    def huggingface(self) -> tuple[Mirror, ...]:
+        """Return the Hugging Face endpoints."""
+        return self.huggingface_endpoints
+
+    def archives(self) -> tuple[ArchivePlace, ...]:
+        """Return the places that keep artifacts by hash."""
+        return self.archive_places
 
 
 def archive_of(suite: str) -> Archive:

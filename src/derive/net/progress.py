@@ -6,6 +6,7 @@ Core: no IO.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -39,3 +40,14 @@ class Quiet:
 
     def note(self, message: str) -> None:
         """Ignore a message."""
+
+
+class NotesOnly(Quiet):
+    """Passes on what a person should know, and no progress."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note = note
+
+    def note(self, message: str) -> None:
+        """Say it."""
+        self._note(message)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from derive.errors import BuildFailed
 from derive.sandbox.spec import DEVICES
 from derive.trees.materialise import remove_folder
 
@@ -35,8 +36,11 @@ class ScratchFolders:
 
 
 @contextlib.contextmanager
-def scratch_folders(parent: Path) -> Iterator[ScratchFolders]:
-    """Make the folders of one run in ``parent``, and remove them with whatever the run left there."""
+def scratch_folders(parent: Path, keep: Path | None = None) -> Iterator[ScratchFolders]:
+    """Make the folders of one run in ``parent``, and remove them with whatever the run left there.
+
+    With ``keep``, a run whose build fails leaves them at that place, instead of what an earlier one left.
+    """
     top = Path(tempfile.mkdtemp(prefix="sandbox-", dir=parent))
     try:
         top.chmod(0o700)
@@ -45,8 +49,25 @@ def scratch_folders(parent: Path) -> Iterator[ScratchFolders]:
             folder.mkdir()
             folder.chmod(0o755)
         yield ScratchFolders(top=top, work=work, out=out, devices=_private_devices(top / "dev"))
+    except BuildFailed:
+        if keep is not None:
+            remove_folder(top / "dev")
+            remove_folder(keep)
+            keep.parent.mkdir(exist_ok=True)
+            top.rename(keep)
+        raise
     finally:
         remove_folder(top)
+
+
+@contextlib.contextmanager
+def opened_scratch(top: Path) -> Iterator[ScratchFolders]:
+    """Open the folders that a failed run left; they stay."""
+    devices = _private_devices(top / "dev")
+    try:
+        yield ScratchFolders(top=top, work=top / "work", out=top / "out", devices=devices)
+    finally:
+        remove_folder(top / "dev")
 
 
 def _private_devices(folder: Path) -> Path | None:

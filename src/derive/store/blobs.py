@@ -13,13 +13,14 @@ import secrets
 import shutil
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
 from derive.canonical import Digest
-from derive.errors import Corrupt, Missing, expected_got
+from derive.errors import Corrupt, HostRefuses, Missing, expected_got
+from derive.store.leases import Kind, Lease
 from derive.store.protocol import CHUNK
 
 _OPEN_BLOBS = 256
@@ -27,7 +28,7 @@ _GATHERED = 1 << 18  # bytes hashed and written at once: for small pieces, askin
 
 
 class Staging:
-    """A folder of this process's unfinished work; its lock tells other processes that the owner lives.
+    """A folder of this process's unfinished work; its lock tells others that the owner lives, and what it needs.
 
     What a killed process left is swept by the next one that opens the store.
     """
@@ -35,16 +36,44 @@ class Staging:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._lock: IO[bytes] | None = None
+        self._lease: Lease | None = None
         self._folder: Path | None = None
+        self._read_only = False
         self._unsettled: set[Path] = set()
         self._guard = threading.Lock()
 
     def new_path(self) -> Path:
         """Return a fresh path inside the staging folder; nothing is there yet."""
         with self._guard:
-            if self._folder is None:
-                self._folder = self._claim()
-        return self._folder / secrets.token_hex(8)
+            folder = self._own_folder()
+        return folder / secrets.token_hex(8)
+
+    def hold(self, kind: Kind, digests: Iterable[Digest]) -> None:
+        """Keep things from being collected until :meth:`close`, whether they are there already or not.
+
+        What is asked for *after* this call and found stays; what was found before may be gone. In a store that cannot
+        be written, nothing is collected, and nothing needs to be held.
+        """
+        with self._guard:
+            if self._read_only:
+                return
+            self._own_folder()
+            assert self._lease is not None
+            self._lease.add(kind, digests)
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether this process has a staging folder, and so a lock that others see."""
+        return self._folder is not None
+
+    def refuse(self) -> None:
+        """Stage nothing from now on: the store cannot be written."""
+        self._read_only = True
+
+    def refusal(self) -> HostRefuses:
+        """Return the error for what would have to be written where nothing can be."""
+        hint = "name a store that you can write to: --store, or DERIVE_STORE"
+        return HostRefuses("the store cannot be written", where=str(self._root.parent), hint=hint)
 
     def publish(self, staged: Path, target: Path) -> None:
         """Move a finished, synced file into place. The move lasts from :meth:`settle` on.
@@ -64,6 +93,13 @@ class Staging:
         for folder in folders:
             sync_folder(folder)
 
+    def _own_folder(self) -> Path:
+        if self._read_only:
+            raise self.refusal()
+        if self._folder is None:
+            self._folder = self._claim()
+        return self._folder
+
     def _claim(self) -> Path:
         self._root.mkdir(parents=True, exist_ok=True)
         while True:
@@ -75,6 +111,7 @@ class Staging:
                 break
             lock.close()
         self._lock = lock
+        self._lease = Lease(self._root, lock)
         folder = self._root / name
         folder.mkdir(mode=0o755)
         return folder
@@ -98,7 +135,7 @@ class Staging:
             _remove(self._folder)
             Path(self._lock.name).unlink(missing_ok=True)
             self._lock.close()
-            self._folder = self._lock = None
+            self._folder = self._lock = self._lease = None
 
 
 def _remove(folder: Path) -> None:
@@ -152,9 +189,14 @@ class BlobFolder:
 
     def adopt(self, staged: Path, digest: Digest) -> None:
         """Move a finished, synced file into place. The same bytes being there already is success."""
+        self.hold(digest)
         target = self._folder / digest.hex
         staged.chmod(0o444)
         self._staging.publish(staged, target)
+
+    def hold(self, digest: Digest) -> None:
+        """Keep a blob, there or not, from being collected while this process lives."""
+        self._staging.hold("blob", (digest,))
 
     def close(self) -> None:
         """Close the files kept open for reading."""
@@ -218,6 +260,7 @@ class FileWriter:
         digest = Digest(self._hasher.hexdigest())
         if expected is not None and digest != expected:
             raise Corrupt("the bytes are not what their name says", detail=expected_got(expected, digest))
+        self._folder.hold(digest)
         if self._folder.has(digest) and self._folder.size(digest) == self._size:
             self._drop()
             return digest

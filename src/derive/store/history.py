@@ -143,10 +143,14 @@ def recent_steps(database: Database, names: Iterable[str], *, limit: int = 5) ->
     return found
 
 
-def builder_totals(database: Database, *, limit: int = 2000) -> list[tuple[str, int, int, int, int]]:
-    """Return (builder, steps, duration_ns, weight_bytes, written_bytes) over the latest steps built or fetched."""
+def builder_totals(database: Database, *, limit: int = 2000) -> list[tuple[str, int, int, int, int, float, float]]:
+    """Return sums over the latest steps built or fetched, by builder.
+
+    Each row is (builder, steps, duration_ns, weight_bytes, written_bytes, weight x weight, weight x duration).
+    """
     sql = (
-        "SELECT builder, count(*), sum(duration_ns), sum(weight_bytes), sum(written_bytes) FROM"
+        "SELECT builder, count(*), sum(duration_ns), sum(weight_bytes), sum(written_bytes),"
+        " total(1.0 * weight_bytes * weight_bytes), total(1.0 * weight_bytes * duration_ns) FROM"
         " (SELECT * FROM steps WHERE outcome != 'reused' ORDER BY step DESC LIMIT ?) GROUP BY builder"
     )
     with database.cursor() as cursor:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import assert_never
 
-from derive.canonical import Digest, escape, unescape
+from derive.canonical import Digest, digest_document, escape, sha256, unescape
 from derive.errors import Corrupt
 from derive.trees.listing import DIRECTORY, Directory, Entry, File, Listing, Location, Symlink
 
@@ -60,6 +60,14 @@ def load_listing(data: bytes, name: str) -> Listing:
             hint="remove that listing file; the next run makes it again",
         ) from error
     return Listing(entries)
+
+
+def checked_key(tree: Digest, data: bytes) -> Digest:
+    """Return the key of the memo that says: from a listing file of these bytes, the tree's digest came out.
+
+    A tree's digest is a function of its listing and of the blobs that it names: it is right while both are.
+    """
+    return digest_document({"derive": "listing-memo/1", "listing": sha256(data).hex, "tree": tree.hex})
 
 
 def blobs_of(listing: Listing) -> frozenset[Digest]:

@@ -14,7 +14,7 @@ import os
 import stat
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +24,7 @@ from derive.canonical import Digest
 from derive.errors import Corrupt, HostRefuses, Interrupted, Missing, expected_got
 from derive.store.blobs import BlobFolder, FileWriter, Staging, damaged, sync_file_system, sync_folder, write_whole
 from derive.store.database import Database
-from derive.store.listings import blobs_of, dump_listing, load_listing
+from derive.store.listings import blobs_of, checked_key, dump_listing, load_listing
 from derive.store.protocol import CHUNK
 from derive.trees.listing import File, Listing, Location
 from derive.trees.nar import nar_digest
@@ -34,14 +34,19 @@ _FOLDERS = ("blobs/sha256", "listings", "trees", "logs", "locks", "tmp")
 
 
 class LocalStore:
-    """A store folder. Use it as a context manager; opening makes the folder and sweeps what the killed left."""
+    """A store folder. Use it as a context manager; opening makes the folder and sweeps what the killed left.
+
+    ``read_only`` says, once it is open, that this user may not write there: everything that only reads still works.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._listings = f"{root}/listings/"
         self.staging = Staging(root / "tmp")
-        self.database = Database(root / "derive.sqlite")
+        self.database: Database = Database(root / "derive.sqlite")
         self._blobs = BlobFolder(root / "blobs" / "sha256", self.staging)
+        self._protecting = False
+        self.read_only = False
 
     def __enter__(self) -> Self:
         try:
@@ -57,13 +62,19 @@ class LocalStore:
 
     def _enter(self) -> Self:
         layout = self.root / "oci-layout"
+        if layout.exists() and not os.access(self.root, os.W_OK):
+            from derive.store.readonly import ReadOnlyDatabase
+
+            self.read_only = True
+            self.staging.refuse()
+            self.database = ReadOnlyDatabase(self.root / "derive.sqlite")
+            return self
         if not layout.exists():
             for folder in _FOLDERS:
                 (self.root / folder).mkdir(parents=True, exist_ok=True)
             with self.locked("index"):  # another process may have made the store meanwhile, and named an image
                 if not (self.root / "index.json").exists():
-                    write_whole(self.root / "index.json", _index([]), self.staging)
-                    self.staging.settle()
+                    self.write_empty_index()
                 write_whole(layout, b'{"imageLayoutVersion":"1.0.0"}', self.staging)
         self.staging.sweep()
         return self
@@ -78,8 +89,19 @@ class LocalStore:
             self.database.close()
             self.staging.close()
 
+    def protect(self, derivations: Iterable[Digest]) -> None:
+        """Keep from being collected, while this process has the store open, what it needs to build a closure.
+
+        That is everything that these derivations gave before, and from now on every blob and tree that is asked for:
+        what was found present stays so. Call it *before* asking what is present, so before planning.
+        """
+        self._protecting = True
+        self.staging.hold("drv", derivations)
+
     def has_blob(self, digest: Digest) -> bool:
         """Say whether the blob is present."""
+        if self._protecting:
+            self._blobs.hold(digest)
         return self._blobs.has(digest)
 
     def blob_size(self, digest: Digest) -> int:
@@ -100,6 +122,8 @@ class LocalStore:
 
     def has_tree(self, digest: Digest) -> bool:
         """Say whether a tree's listing and the blobs under it are present."""
+        if self._protecting:
+            self.staging.hold("tree", (digest,))
         if not os.path.exists(f"{self._listings}{digest.hex}.json"):  # noqa: PTH110 - asked as often as BlobFolder.has
             return False
         # Rows may be lost with a power cut, or with the database: then the listing itself is asked.
@@ -117,10 +141,12 @@ class LocalStore:
     def add_listing(self, listing: Listing) -> Digest:
         """Hash a tree whose contents are in the store, and keep its listing."""
         blobs = blobs_of(listing)
+        self.staging.hold("blob", blobs)
         for blob in blobs:
             if not self._blobs.has(blob):
                 raise Missing(f"blob {blob.short}, which a new tree needs, is not in the store")
         digest = nar_digest(listing, lambda _, file: self.read(file))
+        self.staging.hold("tree", (digest,))
         if not self.has_tree(digest):
             with self.locked(f"listing-{digest.hex}"):
                 if not self.has_tree(digest):
@@ -129,8 +155,10 @@ class LocalStore:
                         # Away first with a listing whose blobs are gone: the new rows would vouch for it.
                         path.unlink()
                         sync_folder(path.parent)
+                    data = dump_listing(listing)
                     self.database.add_tree(digest, blobs)
-                    write_whole(path, dump_listing(listing), self.staging)
+                    self.database.set_memo(checked_key(digest, data), digest.hex)
+                    write_whole(path, data, self.staging)
         return digest
 
     def read(self, file: File) -> Iterator[bytes]:
@@ -145,6 +173,7 @@ class LocalStore:
 
     def folder(self, digest: Digest) -> Path:
         """Return a tree as a read-only folder, written on first use. Processes that ask together write it once."""
+        self.staging.hold("tree", (digest,))
         target = self.root / "trees" / digest.hex
         if not target.exists():
             with self.locked(f"tree-{digest.hex}"):
@@ -163,6 +192,8 @@ class LocalStore:
         Raises:
             Interrupted: when ``cancel`` is set while another process holds it.
         """
+        if self.read_only:
+            raise self.staging.refusal()
         path = self.root / "locks" / name
         while True:
             with path.open("ab") as lock:
@@ -182,19 +213,35 @@ class LocalStore:
         """Return where the log of that name is kept."""
         return self.root / "logs" / name
 
+    def failed_path(self, derivation: Digest) -> Path:
+        """Return where the folders of a build that failed are kept for a person, when they are."""
+        return self.root / "failed" / derivation.hex
+
     def tag(self, name: str, manifest: Digest, size: int, media_type: str) -> None:
         """Name a manifest in the store's own OCI index, so that any OCI tool can read it from here."""
+        entry = {
+            "mediaType": media_type,
+            "digest": str(manifest),
+            "size": size,
+            "annotations": {"org.opencontainers.image.ref.name": name},
+        }
+        self._rewrite_index(name, [entry])
+
+    def untag(self, name: str) -> None:
+        """Take a name out of the store's own OCI index; absence is no error."""
+        self._rewrite_index(name, [])
+
+    def write_empty_index(self) -> None:
+        """Begin the store's own OCI index anew, without a name."""
+        write_whole(self.root / "index.json", _index([]), self.staging)
+        self.staging.settle()
+
+    def _rewrite_index(self, name: str, entries: list[dict[str, object]]) -> None:
         with self.locked("index"):
             index = json.loads((self.root / "index.json").read_bytes())
-            entry = {
-                "mediaType": media_type,
-                "digest": str(manifest),
-                "size": size,
-                "annotations": {"org.opencontainers.image.ref.name": name},
-            }
-            others = [m for m in index["manifests"] if m["annotations"] != entry["annotations"]]
+            others = [m for m in index["manifests"] if m["annotations"]["org.opencontainers.image.ref.name"] != name]
             manifests = sorted(
-                [*others, entry], key=lambda m: str(m["annotations"]["org.opencontainers.image.ref.name"])
+                [*others, *entries], key=lambda m: str(m["annotations"]["org.opencontainers.image.ref.name"])
             )
             self.staging.settle()  # what is named lasts as long as its name
             write_whole(self.root / "index.json", _index(manifests), self.staging)

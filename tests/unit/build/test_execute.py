@@ -93,6 +93,9 @@ class Served:
             raise self.errors[name]
         return put(store, name.encode())
 
+    def upstream(self, request: ResolvedDerivation, store: LocalStore, places: Sequence[str]) -> Mapping[str, Output]:
+        raise AssertionError
+
     def stop(self) -> None:
         self.stopped.set()
 

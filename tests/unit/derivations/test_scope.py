@@ -103,8 +103,8 @@ def test_a_lock_of_the_other_kind_is_refused() -> None:
         'set = "x"\nclosure', 'set = "w"\nclosure'
     )  # fmt: skip
     assert problems({"derivations/d.toml": text}) == [
-        ("derivations/d.toml: programs.set", "lock set x is not a python set"),
-        ("derivations/d.toml: root.set", "lock set w is not a debian set"),
+        ("derivations/d.toml: programs.set", "lock set x is not of kind python"),
+        ("derivations/d.toml: root.set", "lock set w is not of kind debian"),
     ]
 
 

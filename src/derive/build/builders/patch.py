@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from derive.build.context import Context
 from derive.derivations.model import Output, ResolvedDerivation, TreeOutput
 from derive.patches.identity import series_from_document
+from derive.patches.model import hunks_of
 from derive.patches.tree import patch_tree
+from derive.words import count_text
 
 
 def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]:
@@ -21,5 +23,8 @@ def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]
     listing, moved = patch_tree(context.store, tree, series, names=context.labels)
     for move in moved:
         context.log(str(move))
-    context.log(f"{len(series)} patches applied")
+    hunks = sum(len(hunks_of(operation)) for operations in series for operation in operations)
+    context.log(
+        f"{count_text(len(series), 'patch', 'patches')} applied, {count_text(hunks, 'hunk')} found in the result"
+    )
     return {"out": TreeOutput(context.store.add_listing(listing))}

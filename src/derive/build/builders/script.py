@@ -31,10 +31,10 @@ def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]
     """Run the script, and take what it installed below ``$DERIVE_OUT``."""
     arguments = request.arguments
     inputs = {role.removeprefix("in."): role for role in request.inputs if role.startswith("in.")}
-    with scratch_folders(Path(context.scratch).parent) as folders:
+    with scratch_folders(Path(context.scratch).parent, keep=context.keep) as folders:
         sources = {name: os.fsencode(context.store.folder(request.tree(role))) for name, role in inputs.items()}
         if arguments["files"]:
-            sources[FILES] = os.fsencode(_write_files(context.store, folders.top, arguments["files"]))
+            sources[FILES] = os.fsencode(write_files(context.store, folders.top, arguments["files"]))
         script = Script(text=unescape(str(arguments["script"])).decode())
         environment = arguments["environment"]
         assert isinstance(environment, Mapping)
@@ -85,7 +85,10 @@ def run_in_sandbox(
         raise failure
 
 
-def _write_files(store: Store, top: Path, files: Json) -> Path:
+def write_files(store: Store, top: Path, files: Json) -> Path:
+    """Write a script's own files into a folder below ``top``, once, and return it."""
+    if (top / FILES).exists():
+        return top / FILES  # a failed build that was kept has them
     assert isinstance(files, Mapping)
     # By way of a listing, so that modes and times are those of every other input.
     members = [(name.encode(), NewFile(executable=False, chunks=[unescape(str(t))])) for name, t in files.items()]

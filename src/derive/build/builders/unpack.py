@@ -14,18 +14,24 @@ from derive.archives.unpack import Unpacked, unpack_deb, unpack_sdist, unpack_ta
 from derive.build.context import Context
 from derive.canonical import Digest, Json
 from derive.derivations.model import Output, ResolvedDerivation, TreeOutput
+from derive.oci.tree import oci_tree
 from derive.store.protocol import Store
+from derive.trees.listing import File, Listing, Location
 
 
 def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]:
     """Unpack; what the tree does not keep of the archive goes into the log."""
-    unpacked = _unpack(context.store, request.file("archive"), context.labels[0], request.arguments)
+    unpacked = _unpack(context.store, request, context.labels[0])
     for line in summary(unpacked.notes):
         context.log(line)
     return {"out": TreeOutput(context.store.add_listing(unpacked.listing))}
 
 
-def _unpack(store: Store, blob: Digest, name: str, arguments: Mapping[str, Json]) -> Unpacked:
+def _unpack(store: Store, request: ResolvedDerivation, name: str) -> Unpacked:
+    arguments = request.arguments
+    if arguments["kind"] == "oci":
+        return oci_tree(store, request.file("manifest"), name=name)
+    blob = request.file("archive")
     strip = arguments["strip"]
     assert isinstance(strip, int)
     expected = _expected(arguments["expected"])
@@ -40,8 +46,16 @@ def _unpack(store: Store, blob: Digest, name: str, arguments: Mapping[str, Json]
             return unpack_zip(store, blob, name=name, strip=strip)
         case "tar":
             return unpack_tar(store, blob, name=name, strip=strip)
+        case "file":
+            return _one_file(store, blob, str(arguments["path"]))
         case other:
             raise ValueError(f"no such kind of archive: {other!r}")
+
+
+def _one_file(store: Store, blob: Digest, path: str) -> Unpacked:
+    size = store.blob_size(blob)
+    file = File(executable=False, size=size, sha256=blob, at=Location(blob, 0, size, "raw"))
+    return Unpacked(listing=Listing.of({path.encode(): file}), notes=())
 
 
 def _expected(document: Json) -> Expected | None:

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Say what moved between two derivations, closures, images or trees; exit 1 when something did.
+
+Edge: the store, standard streams.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from derive.cli.colour import wants_colour
+from derive.cli.console import answer, answer_record, project_of, store_folder, wants_json
+from derive.operands import parse_operand
+from derive.store.local import LocalStore
+
+if TYPE_CHECKING:
+    import argparse
+
+EXAMPLES = """\
+  derive diff probe .                            what was derived last, and what is written now
+  derive diff image:probe@linux/amd64 image:probe@linux/arm64
+  derive diff sha256:3f1c0d9e2a7b sha256:a1b2c3d4e5f6 --contents
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("first", metavar="A", help="a name, image:, drv: or tree: with one, a digest, or .")
+    parser.add_argument("second", metavar="B", help="likewise; beside . a name means what was derived of it last")
+    parser.add_argument("--contents", action="store_true", help="also what moved inside files that are texts")
+    parser.add_argument("--all", action="store_true", help="list every package and path")
+    parser.add_argument("--plain", action="store_true", help="no colour, whatever the terminal")
+    parser.add_argument("--platform", choices=("linux/amd64", "linux/arm64"), help="what names are for")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare, and print what moved."""
+    from derive.why.compare import compare
+    from derive.why.comparison import comparison_body, comparison_lines
+    from derive.why.find import Finder
+    from derive.why.render import render
+
+    with LocalStore(store_folder(args)) as store:
+        finder = Finder(store, lambda: project_of(args), args.platform)
+        operands = (parse_operand(one, args.platform) for one in (args.first, args.second))
+        found = compare(finder, *finder.pair(*operands))
+        if wants_json(args):
+            answer_record("diff", found.after, comparison_body(found))
+        else:
+            lines = comparison_lines(found, store, everything=args.all, texts=args.contents)
+            answer(render(lines, colour=wants_colour(args)))
+    return 0 if found.same else 1

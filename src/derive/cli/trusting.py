@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose signatures count here: the policy of the project that the arguments, or the working folder, name.
+
+Edge: the project's pyproject.toml.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from derive.cli.console import project_root
+from derive.errors import InputErrors
+
+if TYPE_CHECKING:
+    import argparse
+
+    from derive.trust.policy import Policy
+
+
+def policy_here(args: argparse.Namespace) -> Policy | None:
+    """Return the project's policy, or None where it has none, or no project is here."""
+    from derive.project import load_policy
+
+    try:
+        root = project_root(args)
+    except InputErrors:
+        if getattr(args, "project", None) is not None:
+            raise
+        return None
+    return load_policy(root)
+
+
+def require_policy(args: argparse.Namespace, otherwise: str) -> Policy:
+    """Return the project's policy; raises InputErrors, saying what may be done otherwise, where nobody is trusted."""
+    from derive.project import load_policy
+
+    root = project_root(args)
+    policy = load_policy(root)
+    if policy is None or not policy.keys:
+        raise InputErrors.one(
+            "the project trusts no key",
+            where=f"{root / 'pyproject.toml'}: tool.derive.trust.keys",
+            hint=f"write there whose signatures count, as derive key show prints a key; or {otherwise}",
+        )
+    return policy

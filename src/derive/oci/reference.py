@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""References as they are written: ``name/repository:tag@sha256:...``, never with a host.
+
+Core: no IO.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from derive.canonical import Digest
+from derive.errors import InputErrors
+
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_REPOSITORY = re.compile(rf"{_PART}(?:/{_PART})*")
+_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
+_LONGEST = 255  # what registries allow for a repository's name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """A repository, and what is meant of it: a tag, a digest, or both; then the digest decides."""
+
+    repository: str
+    tag: str | None
+    digest: Digest | None
+
+    @property
+    def named(self) -> str:
+        """What a registry is asked for: the digest when there is one."""
+        return str(self.digest or self.tag)
+
+    def __str__(self) -> str:
+        tag = f":{self.tag}" if self.tag else ""
+        return f"{self.repository}{tag}@{self.digest}" if self.digest else f"{self.repository}{tag}"
+
+
+def parse_reference(text: str, *, where: str = "") -> Reference:
+    """Read a reference.
+
+    Raises:
+        InputErrors: when it is none, names a host, or names neither tag nor digest; with ``where``.
+    """
+    name, at, digest_text = text.partition("@")
+    first, slash, rest = name.partition("/")
+    if slash and (first == "localhost" or re.search(r"[.:]", first)):
+        raise InputErrors.one(
+            f"a reference names no host: {text!r}",
+            where=where,
+            hint=f"write {rest}{at}{digest_text}, and say where images are served with DERIVE_MIRROR_OCI",
+        )
+    repository, colon, tag = name.partition(":")
+    if not _REPOSITORY.fullmatch(repository) or len(repository) > _LONGEST:
+        raise _fault(text, f"not a repository: {repository!r}", where)
+    if colon and not _TAG.fullmatch(tag):
+        raise _fault(text, f"not a tag: {tag!r}", where)
+    digest = None
+    if at:
+        try:
+            digest = Digest.parse(digest_text)
+        except ValueError as error:
+            raise _fault(text, str(error), where) from error
+    if not tag and digest is None:
+        message = f"a reference without a tag or a digest: {text!r}"
+        raise InputErrors.one(message, where=where, hint=f"write {repository}:<tag>")
+    return Reference(repository=repository, tag=tag or None, digest=digest)
+
+
+def is_repository(text: str) -> bool:
+    """Say whether this is the name of a repository."""
+    return bool(_REPOSITORY.fullmatch(text)) and len(text) <= _LONGEST
+
+
+def is_tag(text: str) -> bool:
+    """Say whether this is a tag."""
+    return bool(_TAG.fullmatch(text))
+
+
+def _fault(text: str, why: str, where: str) -> InputErrors:
+    hint = "write name/repository:tag, or name/repository@sha256:<64 hex digits>"
+    return InputErrors.one(f"not an image reference: {text!r}", where=where, detail=[why], hint=hint)

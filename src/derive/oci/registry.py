@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The registries of one run: manifests by tag or digest, places of blobs, and the tokens that either may need.
+
+Edge: the network, through derive.net, and the person's logins.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar, assert_never
+from urllib.parse import urlsplit
+
+from derive.canonical import Digest, sha256
+from derive.errors import Corrupt, DeriveError, Unavailable, UpstreamGone, expected_got
+from derive.net.failures import Failure, Gone, Refused, Tried, Wrong
+from derive.net.http import Answer, Client
+from derive.net.places import Mirror, Place
+from derive.net.progress import Progress, Quiet
+from derive.oci.credentials import Basic, Bearer, Login, parse_challenge, parse_token, split_login, token_url
+from derive.oci.documents import ACCEPT
+from derive.oci.logins import SystemLogins
+from derive.oci.reference import Reference
+from derive.oci.urls import blob_url, manifest_url
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A manifest or index as a registry serves it; ``stated`` is the media type that came beside it."""
+
+    body: bytes
+    stated: str
+
+
+class Registries:
+    """Where images are served, in order of preference. Safe for several threads."""
+
+    def __init__(
+        self,
+        *,
+        mirrors: Sequence[Mirror],
+        client: Client,
+        progress: Progress | None = None,
+        environ: Mapping[str, str] | None = None,
+        offline: bool = False,
+    ) -> None:
+        self._client = client
+        self._progress: Progress = progress or Quiet()
+        self._offline = offline
+        self._logins = SystemLogins(environ=environ, progress=self._progress)
+        self._registries = tuple(_Registry(mirror) for mirror in mirrors)
+        self._guard = threading.Lock()
+        self._access: dict[tuple[str, str], _Access] = {}
+
+    def note(self, message: str) -> None:
+        """Tell the person something."""
+        self._progress.note(message)
+
+    def manifest(self, reference: Reference) -> Served:
+        """Return what the first registry that has it serves under a reference; a digest is checked.
+
+        Raises:
+            UpstreamGone: every registry answers, and none has it.
+            Corrupt: a registry served other bytes than the digest names, and none the right ones.
+            Unavailable: it could not be had now, or not without a login.
+        """
+
+        def ask(registry: _Registry) -> Served:
+            url = manifest_url(registry.url, reference.repository, reference.named)
+            answer = self._get(registry, reference.repository, url, accept=ACCEPT)
+            got = sha256(answer.body)
+            if reference.digest not in (None, got):
+                raise Wrong("served another manifest", expected_got(reference.digest, got))
+            return Served(body=answer.body, stated=answer.content_type)
+
+        return self._first(reference, ask)
+
+    def blob(self, reference: Reference, digest: Digest) -> bytes:
+        """Return a small blob of an image, checked; raises as :meth:`manifest`."""
+
+        def ask(registry: _Registry) -> bytes:
+            url = blob_url(registry.url, reference.repository, digest)
+            answer = self._get(registry, reference.repository, url, accept="*/*")
+            if sha256(answer.body) != digest:
+                raise Wrong("served other bytes", expected_got(digest, sha256(answer.body)))
+            return answer.body
+
+        return self._first(reference, ask)
+
+    def places(self, repository: str, digest: Digest) -> tuple[Place, ...]:
+        """Return where a blob may lie, in order of preference."""
+        return tuple(
+            Place(
+                url=blob_url(registry.url, repository, digest),
+                proxy=registry.mirror.proxy,
+                authorise=self._access_to(registry, repository).authorise,
+            )
+            for registry in self._registries
+        )
+
+    def _first(self, reference: Reference, ask: Callable[[_Registry], T]) -> T:
+        if self._offline:
+            raise Unavailable(f"{reference} is not read offline", hint="run it once without --offline")
+        tried: list[Tried] = []
+        for registry in self._registries:
+            try:
+                found = ask(registry)
+            except Failure as failure:
+                tried.append(Tried(place=registry.url, failure=failure))
+                continue
+            for item in tried:
+                if isinstance(item.failure, Wrong):
+                    self._progress.note(f"another registry was used for {reference}: {item}")
+            return found
+        raise _verdict(reference, tried)
+
+    def _get(self, registry: _Registry, repository: str, url: str, *, accept: str) -> Answer:
+        access = self._access_to(registry, repository)
+        proxy = registry.mirror.proxy
+        try:
+            header = access.authorise(None)
+            return self._client.get(url, accept=accept, proxy=proxy, authorization=header)
+        except Refused as failure:
+            header = access.authorise(failure) if failure.status == 401 else None
+            if header is None:
+                raise
+        return self._client.get(url, accept=accept, proxy=proxy, authorization=header)
+
+    def _access_to(self, registry: _Registry, repository: str) -> _Access:
+        with self._guard:
+            key = (registry.url, repository)
+            if key not in self._access:
+                self._access[key] = _Access(registry, repository, self._client, self._logins)
+            return self._access[key]
+
+
+class _Registry:
+    """One registry: its URL without a login, and the login that the URL had."""
+
+    def __init__(self, mirror: Mirror) -> None:
+        self.mirror = mirror
+        self.url, self.login = split_login(mirror.url)
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.url).netloc
+
+
+class _Access:
+    """What opens one repository of one registry; found out when it first refuses, and again when that runs out."""
+
+    def __init__(self, registry: _Registry, repository: str, client: Client, logins: SystemLogins) -> None:
+        self._registry = registry
+        self._repository = repository
+        self._client = client
+        self._logins = logins
+        self._header: str | None = None
+
+    def authorise(self, failure: Failure | None) -> str | None:
+        """Return the header to send; with a failure another one than before, or None when there is none.
+
+        Raises:
+            Failure: when the server of tokens gives none.
+        """
+        if failure is None:
+            return self._header
+        challenge = parse_challenge(failure.headers.get("www-authenticate", ""))
+        match challenge:
+            case None:
+                return None
+            case Basic():
+                login = self._login()
+                header = login.header if login else None
+                if header == self._header:
+                    return None
+            case Bearer():
+                header = self._token(challenge)
+            case _:
+                assert_never(challenge)
+        self._header = header
+        return header
+
+    def _login(self) -> Login | None:
+        return self._registry.login or self._logins.login(self._registry.host)
+
+    def _token(self, challenge: Bearer) -> str:
+        url = token_url(challenge, registry=self._registry.url, repository=self._repository)
+        if url is None:
+            raise Refused("wants a token from a place without TLS", status=401)
+        login = self._login()
+        try:
+            answer = self._client.get(
+                url,
+                accept="application/json",
+                proxy=self._registry.mirror.proxy,
+                authorization=login.header if login else None,
+            )
+        except Gone as failure:
+            raise Refused(f"its server of tokens says {failure.reason}", status=failure.status) from failure
+        except Failure as failure:
+            failure.reason = f"its server of tokens says {failure.reason}"
+            raise
+        token = parse_token(answer.body)
+        if token is None:
+            raise Refused("its server of tokens gives no token")
+        return f"Bearer {token}"
+
+
+def _verdict(reference: Reference, tried: Sequence[Tried]) -> DeriveError:
+    detail = [f"tried     {item}" for item in tried]
+    wrong = next((item.failure for item in tried if isinstance(item.failure, Wrong)), None)
+    if wrong is not None:
+        return Corrupt(f"{reference}: a registry serves other bytes", detail=[*wrong.detail, *detail])
+    if tried and all(isinstance(item.failure, Gone) for item in tried):
+        return UpstreamGone(f"no registry has {reference}", detail=detail, hint="look at its name and its tag")
+    closed = next((item for item in tried if item.failure.status in (401, 403)), None)
+    if closed is not None:
+        host = urlsplit(closed.place).netloc
+        hint = f"is it there, and may you read it? Then run: docker login {host}"
+        return Unavailable(f"{reference}: the registry does not let us read it", detail=detail, hint=hint)
+    return Unavailable(f"{reference} could not be read", detail=detail, hint="run it again when the registry answers")

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mends what a check found: brings bytes back, makes listings again from what is sound, else forgets, so that the next
+build makes it again.
+
+Edge: the store. Where bytes come from is the caller's.
+
+Nothing is thrown away: what is no longer what its name says is moved to ``damaged/``, where a collection removes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import assert_never
+
+from derive.canonical import Digest, Json
+from derive.derivations.model import FlatOutput, ResolvedDerivation
+from derive.errors import DeriveError, Interrupted
+from derive.store.blobs import sync_folder
+from derive.store.findings import Finding, Kind
+from derive.store.graph import StoredDerivation, fetches
+from derive.store.inventory import DAMAGED, read_roots, take_inventory
+from derive.store.listings import blobs_of
+from derive.store.local import LocalStore
+from derive.store.needs import run_outputs
+from derive.trees.materialise import remove_folder
+from derive.trees.nar import nar_digest
+from derive.trees.pack import add_members
+from derive.trees.scan import scan_folder
+
+Bring = Callable[[Digest, str, "ResolvedDerivation | None"], None]
+"""Brings a blob into the store: by its digest, its name for people, and the fetch that gave it, if one did.
+
+Raises:
+    DeriveError: when nobody serves it.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """What was done about a finding, and whether all is well with it now."""
+
+    finding: Finding
+    done: str
+    is_mended: bool
+
+    def document(self) -> dict[str, Json]:
+        """Return it as it stands in a record."""
+        return {**self.finding.document(), "done": self.done, "mended": self.is_mended}
+
+
+def repair(store: LocalStore, findings: Iterable[Finding], bring: Bring) -> tuple[Repair, ...]:
+    """Mend what was found, blobs first; what is left over and harms nobody is left to gc.
+
+    Raises:
+        HostRefuses: when the store cannot be written.
+        Interrupted: on Ctrl-C; what was mended stays so, and the same again goes on.
+    """
+    order = [Kind.INDEX, Kind.DERIVATION, Kind.REALISATION, Kind.BLOB, Kind.LISTING, Kind.TREE_ROWS, Kind.FOLDER]
+    ranks = {kind: rank for rank, kind in enumerate([*order, Kind.STRAY, Kind.DATABASE, Kind.ROOT])}
+    found = sorted((one for one in findings if one.kind is not Kind.ORPHAN), key=lambda one: ranks[one.kind])
+    done: list[Repair] = []
+    for finding in found:
+        what, mended = _mend(store, finding, bring)
+        done.append(Repair(finding=finding, done=what, is_mended=mended))
+    store.staging.settle()
+    return tuple(done)
+
+
+def _mend(store: LocalStore, finding: Finding, bring: Bring) -> tuple[str, bool]:
+    """Do what can be done, and say it; True when all is well then."""
+    match finding.kind:
+        case Kind.BLOB:
+            return _blob(store, finding, bring)
+        case Kind.LISTING:
+            return _tree(store, finding.digest), True
+        case Kind.FOLDER | Kind.STRAY:
+            return _away(store, finding)
+        case Kind.TREE_ROWS:
+            store.database.add_tree(finding.digest, blobs_of(store.listing(finding.digest)))
+            return "written again from the listing", True
+        case Kind.DERIVATION:
+            return _delete(store, "derivations", "id", finding.name), True
+        case Kind.REALISATION:
+            return _delete(store, "realisations", "resolved", finding.name), True
+        case Kind.INDEX:
+            return _index(store), True
+        case Kind.ROOT:
+            return _root(store, finding)
+        case Kind.DATABASE:
+            return "not mended: move it and its -wal and -shm out of the store", False
+        case Kind.ORPHAN:
+            return "left for gc", True
+        case _:
+            assert_never(finding.kind)
+
+
+def _blob(store: LocalStore, finding: Finding, bring: Bring) -> tuple[str, bool]:
+    digest = finding.digest
+    _move_aside(store, store.root / "blobs" / "sha256" / digest.hex)
+    row = fetches(store.database, [digest.hex]).get(digest.hex)
+    try:
+        bring(digest, finding.lost if row is None else row.name, None if row is None else _request(row))
+    except Interrupted:
+        raise
+    except DeriveError as error:
+        trees = [_tree(store, tree) for tree in _trees_of(store, digest)]
+        kept = sum(text != _FORGOTTEN for text in trees)
+        said = f"moved aside; {len(trees)} trees in it, {kept} of them made again from folders; " if trees else ""
+        return f"{said or 'moved aside; '}not brought back: {error.message}; the next build makes it again", True
+    return "brought back", True
+
+
+def _request(row: StoredDerivation) -> ResolvedDerivation | None:
+    """Return a fetch that the store remembers as a request to make again; None for one that gives no single file."""
+    builder, _, version = row.builder.partition("/")
+    arguments = row.document["arguments"]
+    assert isinstance(arguments, dict)
+    if "sha256" not in arguments:
+        return None
+    return ResolvedDerivation(
+        builder=builder, version=int(version), build="any", host="any", arguments=arguments, inputs={}
+    )
+
+
+_FORGOTTEN = "forgotten: the next build that needs it makes it again"
+
+
+def _trees_of(store: LocalStore, blob: Digest) -> list[Digest]:
+    with store.database.cursor() as cursor:
+        rows = cursor.execute("SELECT tree FROM tree_blobs WHERE blob = ? ORDER BY tree", (blob.hex,)).fetchall()
+    return [Digest(row[0]) for row in rows]
+
+
+def _tree(store: LocalStore, tree: Digest) -> str:
+    """Make a tree's listing again from its folder, or forget it."""
+    listing = store.root / "listings" / f"{tree.hex}.json"
+    _move_aside(store, listing)
+    store.database.add_tree(tree, ())
+    folder = store.root / "trees" / tree.hex
+    try:
+        with scan_folder(folder) as scan:
+            found = add_members(store, scan.members())
+        if nar_digest(found, lambda _, file: store.read(file)) == tree:
+            store.add_listing(found)
+            return "made again from its folder"
+    except (OSError, DeriveError, ValueError):
+        pass
+    _remove(store, folder)
+    return _FORGOTTEN
+
+
+def _away(store: LocalStore, finding: Finding) -> tuple[str, bool]:
+    if finding.kind is Kind.FOLDER:
+        _remove(store, store.root / "trees" / finding.name)
+        return "removed; it is made again from its listing", True
+    path = store.root / finding.name
+    if path.parent == store.root:
+        return "left: it may be somebody's", True
+    if path.is_dir() and not path.is_symlink():
+        _remove(store, path)
+        return "removed", True
+    _move_aside(store, path)
+    return "moved aside", True
+
+
+def _delete(store: LocalStore, table: str, column: str, key: str) -> str:
+    with store.database.cursor() as cursor:
+        cursor.execute(f"DELETE FROM {table} WHERE {column} = ?", (key,))  # noqa: S608 - ours
+    return "forgotten: it is found or built again"
+
+
+def _index(store: LocalStore) -> str:
+    """Write the OCI index again from the table of roots."""
+    _move_aside(store, store.root / "index.json")
+    names = [root for root in read_roots(store, index=False) if root.kind == "image" and store.has_blob(root.digest)]
+    store.write_empty_index()
+    for root in names:
+        media_type = "application/vnd.oci.image.manifest.v1+json"
+        store.tag(root.tag, root.digest, store.blob_size(root.digest), media_type)
+    return f"written again: {len(names)} names from the table of roots"
+
+
+def _root(store: LocalStore, finding: Finding) -> tuple[str, bool]:
+    inventory = take_inventory(store)
+    for root in inventory.roots:
+        if root.operand == finding.name:
+            outputs = run_outputs(store, inventory, root)
+            if len(outputs) > 1 and all(isinstance(o, FlatOutput) and o.digest in inventory.blobs for o in outputs):
+                return "whole again", True
+    return f"not mended: derive image {finding.name.partition('@')[0]}", False
+
+
+def _move_aside(store: LocalStore, path: Path) -> None:
+    target = store.root / DAMAGED
+    target.mkdir(exist_ok=True)
+    try:
+        path.replace(target / path.name)
+    except FileNotFoundError:
+        return
+    sync_folder(path.parent)
+
+
+def _remove(store: LocalStore, folder: Path) -> None:
+    """Take a folder away in one stroke: half of one is never seen under its name."""
+    aside = store.staging.new_path()
+    try:
+        if folder.is_dir() and not folder.is_symlink():
+            folder.chmod(0o755)  # an ordinary user may not move a read-only folder
+        folder.replace(aside)
+    except FileNotFoundError:
+        return
+    remove_folder(aside)

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds whether a store holds what it says it holds: blobs, listings, unpacked trees, database, roots.
+
+Edge: the store, threads. Nothing is changed but memos of what was found to be right.
+
+A tree's digest is a function of its listing's bytes and of the blobs that it names. A tree that was hashed once from
+this very listing is thus right as long as its blobs are, and is not hashed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from derive.canonical import Digest
+from derive.derivations.model import FlatOutput, Output, TreeOutput
+from derive.errors import Corrupt, DeriveError
+from derive.store.findings import Finding, Kind, Verified
+from derive.store.folders import folder_differs
+from derive.store.hashing import hash_file, in_parallel
+from derive.store.inventory import Inventory, index_names, manifest_parts, take_inventory
+from derive.store.leases import folder_lock, read_leases
+from derive.store.listings import blobs_of, checked_key, load_listing
+from derive.store.local import LocalStore
+from derive.store.needs import run_outputs
+from derive.store.records import check_rows
+from derive.trees.listing import Listing
+from derive.trees.nar import nar_digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """How thoroughly to look.
+
+    ``fast`` hashes nothing: presence, sizes, structure. ``trees`` hashes every tree again, also those that were hashed
+    from the same listing before. ``jobs`` files are hashed at once.
+    """
+
+    jobs: int
+    fast: bool = False
+    trees: bool = False
+
+
+def verify(store: LocalStore, how: How) -> Verified:
+    """Check a store; collections wait meanwhile, builds do not."""
+    tmp = store.root / "tmp"
+    with folder_lock(tmp, alone=False) if tmp.is_dir() else nullcontext():
+        findings, inventory = _opened(store, fast=how.fast)
+        if inventory is None:
+            return Verified(findings=tuple(findings), blobs=0, hashed=0, trees=0, folders=0, derivations=0)
+        look = _Look(store=store, inventory=inventory, how=how, findings=findings)
+        look.blobs()
+        look.listings()
+        look.folders()
+        derivations = look.rows()
+        look.roots()
+        look.orphans()
+        hashed = 0 if how.fast else sum(inventory.blobs.values())
+    return Verified(
+        findings=tuple(findings),
+        blobs=len(inventory.blobs),
+        hashed=hashed,
+        trees=len(inventory.listings),
+        folders=len(inventory.folders),
+        derivations=derivations,
+    )
+
+
+def _opened(store: LocalStore, *, fast: bool) -> tuple[list[Finding], Inventory | None]:
+    """Read what the store says of itself; without that, nothing can be compared with it."""
+    findings: list[Finding] = []
+    try:
+        with store.database.cursor() as cursor:
+            said = cursor.execute(f"PRAGMA {'quick_check' if fast else 'integrity_check'}(10)").fetchall()
+        lost = "what it knows; move it out of the store, and everything is found or built again"
+        findings += [
+            Finding(kind=Kind.DATABASE, name="derive.sqlite", what=text, lost=lost) for (text,) in said if text != "ok"
+        ]
+    except Corrupt as error:
+        findings.append(Finding(kind=Kind.DATABASE, name="derive.sqlite", what=error.message, lost="what it knows"))
+        return findings, None
+    try:
+        index_names(store.root)
+    except Corrupt as error:
+        lost = "the names of images, for other OCI tools"
+        findings.append(Finding(kind=Kind.INDEX, name="index.json", what=error.message, lost=lost))
+        return findings, take_inventory(store, index=False)
+    return findings, take_inventory(store)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Look:
+    """One check under way. ``bad`` are the blobs that are damaged or shorter than a listing needs."""
+
+    store: LocalStore
+    inventory: Inventory
+    how: How
+    findings: list[Finding]
+    bad: set[Digest] = field(default_factory=set)
+    bad_trees: set[Digest] = field(default_factory=set)
+
+    def blobs(self) -> None:
+        """Hash every blob, the largest first."""
+        if self.how.fast:
+            return
+        sizes = self.inventory.blobs
+        order = sorted(sizes, key=lambda blob: (-sizes[blob], blob))
+        for finding in in_parallel(self._blob, order, self.how.jobs):
+            if finding is not None:
+                self.findings.append(finding)
+                self.bad.add(finding.digest)
+
+    def _blob(self, blob: Digest) -> Finding | None:
+        try:
+            found, size = hash_file(self.store.root / "blobs" / "sha256" / blob.hex)
+        except FileNotFoundError:  # a person removed it meanwhile
+            return None
+        except OSError as error:
+            what = f"cannot be read: {(error.strerror or str(error)).lower()}"
+        else:
+            if found == blob:
+                return None
+            what = f"its bytes are those of sha256:{found.short} ({size} bytes)"
+        return Finding(kind=Kind.BLOB, name=blob.hex, what=what, lost=self._lost(blob))
+
+    def listings(self) -> None:
+        """Check that each listing can be read, lies within its blobs, and gives the tree that it is called."""
+        for tree in sorted(self.inventory.listings):
+            what = self._listing(tree)
+            if what:
+                self.bad_trees.add(tree)
+                lost = self._named([TreeOutput(tree)])
+                self.findings.append(Finding(kind=Kind.LISTING, name=tree.hex, what=what, lost=lost))
+
+    def _listing(self, tree: Digest) -> str:
+        """Return what is wrong with a tree, or nothing."""
+        try:
+            data = (self.store.root / "listings" / f"{tree.hex}.json").read_bytes()
+            listing = load_listing(data, tree.short)
+        except FileNotFoundError:
+            return ""
+        except Corrupt as error:
+            return f"cannot be read: {'; '.join(error.detail) or error.message}"
+        except OSError as error:
+            return f"cannot be read: {(error.strerror or str(error)).lower()}"
+        what = _within(listing, self.inventory)
+        blobs = blobs_of(listing)
+        if what or self.how.fast or not self.bad.isdisjoint(blobs):
+            return what  # a damaged blob is told as such, with the trees that it spoils
+        key = checked_key(tree, data)
+        if not self.how.trees and self.store.database.memo(key) is not None:
+            return ""
+        return self._hash(tree, listing, key)
+
+    def _hash(self, tree: Digest, listing: Listing, key: Digest) -> str:
+        try:
+            found = nar_digest(listing, lambda _, file: self.store.read(file))
+        except (DeriveError, ValueError, OSError) as error:
+            return f"its contents cannot be read: {error}"
+        if found != tree:
+            return f"it lists the tree {found.short}"
+        if not self.store.read_only:
+            self.store.database.set_memo(key, tree.hex)
+        return ""
+
+    def folders(self) -> None:
+        """Compare each unpacked tree with its listing."""
+        for tree in sorted(self.inventory.folders):
+            path = self.store.root / "trees" / tree.hex
+            if tree not in self.inventory.listings:
+                what = "it has no listing, and nothing names it"
+                self.findings.append(Finding(kind=Kind.STRAY, name=f"trees/{tree.hex}", what=what))
+            elif tree not in self.bad_trees:
+                what = folder_differs(path, self.store.listing(tree), contents=not self.how.fast, jobs=self.how.jobs)
+                if what:
+                    lost = "nothing: it is made again from its listing"
+                    self.findings.append(Finding(kind=Kind.FOLDER, name=tree.hex, what=what, lost=lost))
+
+    def roots(self) -> None:
+        """Say which roots can no longer be run."""
+        for root in self.inventory.roots:
+            run = run_outputs(self.store, self.inventory, root)
+            gone = sorted(str(output) for output in run if not self._is_there(output))
+            if gone or (root.digest not in self.inventory.listings and manifest_parts(self.store, root.digest) is None):
+                what = f"{gone[0]} is absent" if gone else f"{root.digest.short} is no manifest"
+                if len(gone) > 1:
+                    what += f", and {len(gone) - 1} more"
+                lost = "it cannot be run; derive it again"
+                self.findings.append(Finding(kind=Kind.ROOT, name=root.operand, what=what, lost=lost))
+
+    def _is_there(self, output: Output) -> bool:
+        match output:
+            case TreeOutput(digest):
+                return self.inventory.has_tree(digest)
+            case FlatOutput(digest):
+                return digest in self.inventory.blobs
+
+    def rows(self) -> int:
+        """Check the database's rows, and return how many derivations it knows."""
+        findings, count = check_rows(self.store, self.inventory)
+        self.findings.extend(findings)
+        return count
+
+    def orphans(self) -> None:
+        """Find what nothing names, and files that no store has."""
+        named = {blob for blobs in self.inventory.tree_blobs.values() for blob in blobs}
+        for given in self.inventory.outputs.values():
+            named.update(output.digest for output in given)
+        for root in self.inventory.roots:
+            named.update((root.digest, *(manifest_parts(self.store, root.digest) or ())))
+        named |= read_leases(self.store.root / "tmp").blobs
+        for blob in sorted(self.inventory.blobs.keys() - named):
+            what = f"nothing names it ({self.inventory.blobs[blob]} bytes): derive store gc removes it"
+            self.findings.append(Finding(kind=Kind.ORPHAN, name=blob.hex, what=what))
+        self.findings += _strays(self.store.root)
+
+    def _lost(self, blob: Digest) -> str:
+        trees = [tree for tree, blobs in self.inventory.tree_blobs.items() if blob in blobs]
+        return self._named([FlatOutput(blob), *map(TreeOutput, trees)])
+
+    def _named(self, outputs: Iterable[Output]) -> str:
+        """Return what steps gave these outputs, for people."""
+        from derive.store.graph import givers
+
+        names = sorted({row.name for output in outputs for row in givers(self.store.database, output.digest)})
+        if not names:
+            return "nothing that is known by a name"
+        return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _within(listing: Listing, inventory: Inventory) -> str:
+    """Say which file of a listing lies outside what is there, or nothing."""
+    for _, file in listing.files():
+        at = file.at
+        if at is None or at.offset < 0 or at.size < 0 or file.size < 0:
+            return "a file has no place"
+        size = inventory.blobs.get(at.blob)
+        if size is None:
+            return f"blob {at.blob.short}, which it names, is absent"
+        if at.offset + at.size > size:
+            return f"it goes beyond the end of blob {at.blob.short}"
+    return ""
+
+
+_KNOWN = frozenset({"blobs", "listings", "trees", "logs", "locks", "tmp", "partial", "damaged", "scans"})
+_FILES = frozenset({"oci-layout", "index.json", "derive.sqlite", "derive.sqlite-wal", "derive.sqlite-shm"})
+
+
+def _strays(root: Path) -> Iterator[Finding]:
+    """Yield files that are none of a store's, and unfinished work whose owner cannot be told any more."""
+    for path in sorted(root.iterdir()):
+        if path.name not in _KNOWN and path.name not in _FILES:
+            yield Finding(kind=Kind.STRAY, name=path.name, what="no part of a store has this name")
+    for folder, suffix in (("blobs/sha256", ""), ("listings", ".json"), ("trees", "")):
+        for path in sorted((root / folder).iterdir()):
+            if not _is_digest(path.name, suffix):
+                yield Finding(kind=Kind.STRAY, name=f"{folder}/{path.name}", what="its name is no digest")
+    for path in sorted((root / "tmp").iterdir()):
+        if path.suffix != ".lock" and not path.with_suffix(".lock").exists():
+            yield Finding(kind=Kind.STRAY, name=f"tmp/{path.name}", what="unfinished work that nobody goes on with")
+
+
+def _is_digest(name: str, suffix: str) -> bool:
+    try:
+        Digest(name.removesuffix(suffix))
+    except ValueError:
+        return False
+    return name.endswith(suffix)
