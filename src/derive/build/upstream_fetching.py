@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from derive.canonical import Digest, Json
@@ -167,17 +168,20 @@ class UpstreamFetcher:
         return {"out": FlatOutput(manifest), **{role: FlatOutput(blob.digest) for role, blob in blobs.items()}}
 
     def _huggingface(self, arguments: Mapping[str, Json]) -> Digest:
-        from derive.huggingface.fetch import fetch_hf_file
+        from derive.huggingface.fetch import wanted
         from derive.huggingface.model import HfFile, HfPin
 
-        file = HfFile(path=str(arguments["file"]), size=_size(arguments), sha256=Digest(str(arguments["sha256"])))
+        size = arguments["size"]
+        known = size if isinstance(size, int) else None  # of a file that is known by its hash alone
+        file = HfFile(path=str(arguments["file"]), size=known or 0, sha256=Digest(str(arguments["sha256"])))
         pin = HfPin(
             repository=str(arguments["repository"]),
             kind="dataset" if arguments["contents"] == "dataset" else "model",
             revision=str(arguments["revision"]),
             files=(file,),
         )
-        return fetch_hf_file(self._fetcher, self.hubs(), pin, file, name=str(arguments["name"]), reuse=False)
+        item = replace(wanted(pin, file, name=str(arguments["name"])), size=known)
+        return self._fetcher.fetch_at(item, self.hubs().places(pin, file.path), reuse=False)
 
 
 def _descriptor(document: Json) -> Descriptor:

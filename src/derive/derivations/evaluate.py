@@ -40,7 +40,7 @@ from derive.images.convert import image_config, mode_table
 from derive.images.declarations import ImageDecl
 from derive.images.members import Encoding
 from derive.lock.documents import DebianLock, PythonLock, SourceEntry, SourceFile, WheelEntry, target_name
-from derive.lock.upstreams.entries import GitEntry, HuggingFaceEntry, OciEntry, UpstreamsLock, UrlEntry
+from derive.lock.upstreams.entries import GitEntry, OciEntry, UpstreamsLock, UrlEntry
 from derive.lock.upstreams.wishes import UpstreamsWish
 from derive.patches.identity import series_document
 from derive.sandbox.spec import sandbox_settings
@@ -249,8 +249,7 @@ class Evaluator:
             case OciFrom(oci=name):
                 return oci_tree(lock.upstream(name, OciEntry, where=where), host, where=where)
             case HuggingFaceFrom(huggingface=name, files=files):
-                entry = lock.upstream(name, HuggingFaceEntry, where=where)
-                return huggingface_tree(entry, files, where=f"{where}.files")
+                return huggingface_tree(lock, name, files, where=f"{where}.files")
             case _:
                 assert_never(decl.source)
 

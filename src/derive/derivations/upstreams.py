@@ -9,12 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from derive.canonical import Json
+from derive.canonical import Digest, Json
 from derive.derivations import steps
 from derive.derivations.model import Derivation, Platform
 from derive.errors import InputErrors
-from derive.huggingface.model import HfFile
-from derive.lock.upstreams.entries import GitEntry, HuggingFaceEntry, OciEntry, Pick, UrlEntry, descriptor_json
+from derive.lock.upstreams.entries import (
+    GitEntry,
+    HuggingFaceEntry,
+    OciEntry,
+    Pick,
+    UpstreamsLock,
+    UrlEntry,
+    descriptor_json,
+)
 from derive.lock.upstreams.wishes import UpstreamsWish
 from derive.patches.identity import series_document
 from derive.patches.model import Patch
@@ -89,40 +96,49 @@ def oci_tree(entry: OciEntry, platform: Platform, *, where: str) -> Derivation:
     return steps.unpacked(f"{name} unpacked", "oci", {"manifest": steps.reference(fetch)})
 
 
-def huggingface_tree(entry: HuggingFaceEntry, patterns: Sequence[str], *, where: str) -> Derivation:
-    """Return the files of a model that fit patterns; raises InputErrors for a pattern that none fits."""
-    files = {file.path: file for file in entry.files or ()}
-    chosen: dict[str, HfFile] = {}
+def huggingface_tree(lock: UpstreamsLock, name: str, patterns: Sequence[str], *, where: str) -> Derivation:
+    """Return the files of a model that fit patterns.
+
+    Raises:
+        InputErrors: for a pattern that no file fits; of an unpinned model, for all but files whose hash is known.
+    """
+    entry = lock.find(name, HuggingFaceEntry, where=where)
+    files: dict[str, Digest | None] = {file.path: file.sha256 for file in entry.files or ()}
+    sizes = {file.path: file.size for file in entry.files or ()}
+    if entry.unpinned is not None:
+        files = dict(entry.known) if entry.revision is not None else {}
+    chosen: dict[str, Digest] = {}
     for pattern in patterns:
         fits = fitting(pattern, files)
+        if entry.unpinned is not None and pattern not in files:
+            raise lock.not_pinned(entry, where=where, what=f"{pattern!r} of {entry.repository}")
         if not fits:
             raise InputErrors.one(f"no file of {entry.repository} fits {pattern!r}", where=where)
         chosen |= fits
     parts = []
     for path in sorted(chosen):
         folder, _, name = path.rpartition("/")
-        archive = _file(entry, chosen[path])
+        archive = _file(entry, path, chosen[path], sizes.get(path))
         tree = steps.unpacked(f"{entry.name}: {path}", "file", {"archive": steps.reference(archive)}, path=name)
         parts.append((path, folder, tree))
     return steps.composed(f"{entry.name} {entry.version[:12]}", parts, {})
 
 
-def fitting(pattern: str, files: Mapping[str, HfFile]) -> dict[str, HfFile]:
+def fitting(pattern: str, files: Mapping[str, Digest | None]) -> dict[str, Digest]:
     """Return the files whose paths fit a pattern: ``*`` and ``?`` stand for anything but ``/``."""
     text = "".join({"*": "[^/]*", "?": "[^/]"}.get(part, re.escape(part)) for part in re.split(r"([*?])", pattern))
-    return {path: file for path, file in files.items() if re.fullmatch(text, path)}
+    return {path: digest for path, digest in files.items() if digest is not None and re.fullmatch(text, path)}
 
 
-def _file(entry: HuggingFaceEntry, file: HfFile) -> Derivation:
-    assert file.sha256 is not None
+def _file(entry: HuggingFaceEntry, path: str, digest: Digest, size: int | None) -> Derivation:
     arguments: dict[str, Json] = {
         "name": entry.name,
         "version": entry.version,
         "repository": entry.repository,
         "contents": entry.contents,
         "revision": entry.revision,
-        "file": file.path,
-        "size": file.size,
-        "sha256": file.sha256.hex,
+        "file": path,
+        "size": size,
+        "sha256": digest.hex,
     }
-    return steps.fetch(f"{entry.name}: {file.path}", "fetch-huggingface", arguments)
+    return steps.fetch(f"{entry.name}: {path}", "fetch-huggingface", arguments)

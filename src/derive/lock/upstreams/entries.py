@@ -9,7 +9,7 @@ An entry without its pin is **unpinned**: it says why, and whatever needs its co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias, TypeVar
 
 from derive.canonical import Digest, Json, escape
@@ -95,13 +95,17 @@ class OciEntry(_Upstream):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HuggingFaceEntry(_Upstream):
-    """A model or data set. ``revision`` and ``files`` are None where they are not known."""
+    """A model or data set. ``revision`` and ``files`` are None where they are not known.
+
+    ``known`` has hashes of files, by path, that stand in the wish: all that an unpinned one can give.
+    """
 
     type: ClassVar[str] = "huggingface"
     repository: str
     contents: Kind
     revision: str | None
     files: tuple[HfFile, ...] | None
+    known: Mapping[str, Digest] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -160,11 +164,27 @@ class UpstreamsLock:
         return tuple(sorted((*self.upstreams, *self.watched), key=lambda entry: entry.key))
 
     def upstream(self, name: str, kind: type[E], *, where: str = "") -> E:
-        """Return an upstream of one type.
+        """Return a pinned upstream of one type.
 
         Raises:
             InputErrors: when the set has none of that name and type, or it is not pinned.
         """
+        entry = self.find(name, kind, where=where)
+        if entry.unpinned is not None:
+            raise self.not_pinned(entry, where=where)
+        return entry
+
+    def not_pinned(self, entry: _Upstream, *, where: str, what: str = "") -> InputErrors:
+        """Return the error for whatever needs what is not pinned; ``what`` names a part of it."""
+        return InputErrors.one(
+            f"{what or 'the upstream ' + entry.name} is not pinned",
+            where=where,
+            detail=[f"reason    {entry.unpinned}"],
+            hint=f"where it can be reached, run: derive lock {self.set} --update {entry.name}",
+        )
+
+    def find(self, name: str, kind: type[E], *, where: str = "") -> E:
+        """Return an upstream of one type, pinned or not; raises InputErrors when there is none."""
         found: Mapping[str, Upstream] = {entry.name: entry for entry in self.upstreams}
         entry = found.get(name)
         if entry is None:
@@ -174,13 +194,6 @@ class UpstreamsLock:
             )
         if not isinstance(entry, kind):
             raise InputErrors.one(f"the upstream {name} is of another type: {entry.type}", where=where)
-        if entry.unpinned is not None:
-            raise InputErrors.one(
-                f"the upstream {name} is not pinned",
-                where=where,
-                detail=[f"reason    {entry.unpinned}"],
-                hint=f"where it can be reached, run: derive lock {self.set} --update {name}",
-            )
         return entry
 
 
@@ -217,6 +230,8 @@ def entry_json(entry: UpstreamEntry) -> dict[str, Json]:
         case HuggingFaceEntry(repository=repository, contents=contents, revision=revision, files=files):
             found |= {"repository": repository, "contents": contents, "revision": revision}
             found["files"] = None if files is None else [_file_json(file) for file in files]
+            if entry.known:
+                found["known"] = {path: digest.hex for path, digest in entry.known.items()}
     return found
 
 

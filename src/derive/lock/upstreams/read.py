@@ -185,6 +185,10 @@ def _huggingface(table: Table) -> HuggingFaceEntry:
             table.problem("files", "not sorted by path, or a path twice")
     else:
         table.take("files")
+    known: dict[str, Digest] = {}
+    if "known" in table.names():
+        inner = table.table("known")
+        known = {path: inner.digest(path) for path in inner.names()}
     open_files = files is None or revision is None or any(file.sha256 is None for file in files)
     if open_files and unpinned is None:
         table.problem("files", "a file without its hash, and no reason is given as unpinned")
@@ -198,6 +202,7 @@ def _huggingface(table: Table) -> HuggingFaceEntry:
         contents=contents,
         revision=revision,
         files=files,
+        known=known,
     )
 
 

@@ -6,14 +6,15 @@ Edge: the network, git, the store.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 from urllib.parse import unquote, urlsplit
 
 from derive.canonical import Digest
-from derive.errors import DeriveError, InputErrors, Problem, Unavailable
+from derive.errors import Corrupt, DeriveError, InputErrors, Problem, Unavailable, expected_got
 from derive.git.model import GitRequest
-from derive.huggingface.model import is_revision
+from derive.huggingface.model import HfPin, is_revision
 from derive.lock.keep import Keep, MoveNames, stays
 from derive.lock.tools import Tools
 from derive.lock.upstreams.entries import (
@@ -103,6 +104,7 @@ def _unpinned(name: str, decl: Decl) -> Upstream:
                 contents=decl.contents,
                 revision=revision,
                 files=None,
+                known=_known(decl),
             )
 
 
@@ -210,6 +212,7 @@ class _Resolver:
             mirrors=self.tools.mirrors.huggingface(), client=self.tools.fetcher.client, progress=self.tools.progress
         )
         pin = resolve_hf(self.tools.store, hubs, decl.repository, decl.revision, kind=decl.contents)
+        _check_known(pin, _known(decl))
         return HuggingFaceEntry(
             **_common(name, decl),
             version=pin.revision[:12],
@@ -217,6 +220,7 @@ class _Resolver:
             contents=pin.kind,
             revision=pin.revision,
             files=pin.files,
+            known=_known(decl),
         )
 
 
@@ -228,6 +232,22 @@ class _Common(TypedDict):
 
 def _common(name: str, decl: Decl) -> _Common:
     return {"name": name, "licence": decl.licence, "asked": asked(name, decl)}
+
+
+def _known(decl: HuggingFaceDecl) -> dict[str, Digest]:
+    return {path: Digest(text) for path, text in sorted(decl.known.items())}
+
+
+def _check_known(pin: HfPin, known: Mapping[str, Digest]) -> None:
+    """Refuse a hub that serves other files than those whose hashes are public."""
+    served = {file.path: file.sha256 for file in pin.files}
+    for path, digest in known.items():
+        if served.get(path) != digest:
+            raise Corrupt(
+                f"{pin.repository}: {path} is not the file that the wish knows",
+                detail=expected_got(digest, served.get(path) or "no such file"),
+                hint="ask another hub, or look where the known hash came from",
+            )
 
 
 def _file_of(url: str) -> str:

@@ -143,11 +143,16 @@ class OciDecl(UpstreamDecl):
 
 
 class HuggingFaceDecl(UpstreamDecl):
-    """A model or data set at a revision: a commit, or a branch or tag whose commit is locked."""
+    """A model or data set at a revision: a commit, or a branch or tag whose commit is locked.
+
+    ``known`` has the SHA-256 of files, by path, that others state in public: usable before the rest is pinned, and what
+    is served must agree with them.
+    """
 
     repository: Annotated[str, AfterValidator(_repository)]
     revision: Annotated[str, AfterValidator(_revision)] | None = None
     contents: Literal["model", "dataset"] = "model"
+    known: dict[str, Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _revision_or_reason(self) -> HuggingFaceDecl:
