@@ -26,10 +26,12 @@ COMMANDS = {
     "log": "print the log of a build",
     "lock": "resolve wishes to locks; say what moved",
     "store": "check, collect, measure and move what the store holds",
+    "dev": "derive an image with a work tree laid over it, for trying an edit",
     "shell": "enter the sandbox that a derivation is built in",
     "why": "say why something was built, is needed, or became something else",
     "key": "make, list, show and revoke keys that sign what leaves a store",
     "diff": "say what moved between two derivations, images or trees",
+    "patches": "read, judge and change the patches that the project carries",
     "init": "start a project that derives",
     "completion": "print a shell completion script",
 }

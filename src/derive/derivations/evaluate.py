@@ -8,10 +8,11 @@ A tool root is evaluated for the platform that programs run on; everything else 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar, assert_never
 
-from derive.canonical import Json, escape
+from derive.canonical import Digest, Json, escape
 from derive.derivations import steps
 from derive.derivations.convert import root_document
 from derive.derivations.declarations import (
@@ -39,6 +40,7 @@ from derive.errors import InputErrors, Problem, expected_got
 from derive.images.convert import image_config, mode_table
 from derive.images.declarations import ImageDecl
 from derive.images.members import Encoding
+from derive.images.oci import OVERLAY_LABEL
 from derive.lock.documents import DebianLock, PythonLock, SourceEntry, SourceFile, WheelEntry, target_name
 from derive.lock.upstreams.entries import GitEntry, OciEntry, UpstreamsLock, UrlEntry
 from derive.lock.upstreams.wishes import UpstreamsWish
@@ -46,6 +48,16 @@ from derive.patches.identity import series_document
 from derive.sandbox.spec import sandbox_settings
 
 E = TypeVar("E")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlay:
+    """A tree of the store that is laid over an image; ``at`` is the folder it is put in, empty for the root."""
+
+    name: str
+    at: str
+    tree: Digest
+
 
 LIST = "what there is: derive show"
 """The hint where a name is not there, and none is near it."""
@@ -88,6 +100,28 @@ class Evaluator:
                 detail=expected_got(" or ".join(image.platforms), host),
             )
         return self._checked(self._image(name, image, host))
+
+    def dev_image(self, name: str, platform: Platform | None, overlays: Sequence[Overlay]) -> Derivation:
+        """Return an image's last step with work trees laid over it in one more layer; raises as :meth:`image`."""
+        base = self.image(name, platform)
+        image = self._scope.images[name]
+        layers = [reference.derivation for role, reference in base.inputs.items() if role.startswith("blob.")]
+        parts = [
+            (f"{index} {one.name}", one.at, steps.work_tree(one.name, one.tree)) for index, one in enumerate(overlays)
+        ]
+        tree = steps.composed(f"{name} overlay", parts, {})
+        encoding = Encoding(name=image.encoding.name, level=image.encoding.level).to_document()
+        config = base.arguments["config"]
+        assert isinstance(config, Mapping)
+        labels = config["labels"]
+        assert isinstance(labels, Mapping)
+        shown = " ".join(f"/{one.at}={one.tree}" for one in overlays)
+        marked = {**config, "labels": {**labels, OVERLAY_LABEL: shown}}
+        modes = base.arguments["modes"]
+        added = steps.layer(f"{name} layer overlay", [tree], modes, encoding)
+        # The root is the base's: an overlay is there to put other files in the place of the image's.
+        root = base.inputs["root"].derivation
+        return steps.image(f"{name} with an overlay", base.host, marked, modes, [*layers, added], root)
 
     def _checked(self, found: Derivation | None) -> Derivation:
         if self._problems or found is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from derive.build.builders import VERSIONS
-from derive.canonical import Json
+from derive.canonical import Digest, Json
 from derive.derivations.model import BuiltInput, Derivation, FixedInput, Input, Platform
 from derive.lock.documents import DebEntry, SourceEntry, SourceFile, WheelEntry
 from derive.sandbox.spec import sandbox_settings
@@ -49,6 +49,11 @@ def reference(derivation: Derivation) -> Input:
 def fetch(name: str, builder: str, arguments: Mapping[str, Json], *, places: tuple[str, ...] = ()) -> Derivation:
     """Fetch something of an upstream; ``places`` are URLs that its wish gives."""
     return _step(name, builder, arguments, {}, places=places)
+
+
+def work_tree(name: str, tree: Digest) -> Derivation:
+    """Take a folder that was put into the store; nobody serves it."""
+    return _step(f"work tree {name}", "fetch-work-tree", {"nar": tree.hex}, {})
 
 
 def fetch_deb(entry: DebEntry) -> Derivation:

@@ -10,7 +10,7 @@ from derive.content import key_path
 from derive.errors import InputErrors, Problem
 from derive.images.declarations import ImageDecl
 from derive.images.modes import ModeTable, Rule
-from derive.images.oci import ImageConfig, config_problems
+from derive.images.oci import OVERLAY_LABEL, ImageConfig, config_problems
 
 
 def mode_table(image: ImageDecl, where: str) -> ModeTable:
@@ -41,7 +41,10 @@ def image_config(image: ImageDecl, where: str) -> ImageConfig:
         labels=declared.labels,
         stop_signal=declared.stop_signal or "",
     )
-    problems = config_problems(config, where=where)
+    problems = [*config_problems(config, where=where)]
+    if OVERLAY_LABEL in config.labels:
+        message = f"the label {OVERLAY_LABEL} is written by derive dev"
+        problems.append(Problem(where=f"{where}.labels", message=message))
     if problems:
         raise InputErrors(problems)
     return config

@@ -23,6 +23,8 @@ from derive.images.layer import LayerDescriptor
 TAG = "image-config/1"
 CREATED = "1980-01-01T00:00:00Z"
 DERIVATION_LABEL = "io.derive.derivation"
+OVERLAY_LABEL = "io.derive.overlay"
+"""Says which work trees lie over an image. One that has it is never promoted."""
 EXPORT_ANNOTATION = "io.derive.export"
 NAME_ANNOTATION = "org.opencontainers.image.ref.name"
 CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import argparse
 
 SUBCOMMANDS = {
+    "path": "print where an output lies",
     "verify": "check that it holds what it says it holds; mend what can be mended",
     "gc": "remove what no image and no running build needs; say what ability goes with it",
     "export": "write images or derivations with all that they need into one file, signed",

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Derive an image with work trees laid over it, for trying an edit; such an image is never promoted.
+
+Edge: the store, folders of this machine, standard streams.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from derive.cli.console import answer, answer_record, jobs_of, project_of, store_folder, wants_json
+from derive.store.local import LocalStore
+
+if TYPE_CHECKING:
+    import argparse
+
+EXAMPLES = """\
+  derive dev probe --overlay ../tools
+  derive dev probe --overlay ~/src/vllm/vllm:/usr/local/lib/python3.13/dist-packages/vllm
+  derive dev probe --overlay tools:/opt/tools --output probe-dev.oci.tar
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("name", nargs="?", metavar="IMAGE", help="the image (default: the project's default image)")
+    parser.add_argument(
+        "--overlay",
+        action="append",
+        required=True,
+        metavar="TREE[:/PLACE]",
+        help="a folder whose files are laid over the image, at its root or at a place; may be given again",
+    )
+    parser.add_argument("--platform", choices=("linux/amd64", "linux/arm64"), help="default: as the image's file says")
+    parser.add_argument("--offline", action="store_true", help="fetch nothing")
+    parser.add_argument("--keep-failed", action="store_true", help="keep a failed script's folders for derive shell")
+    parser.add_argument(
+        "--output", metavar="PATH", help="also write an OCI layout: a folder, or one file ending in .tar"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Derive, answer with the digest."""
+    from derive.build.dev import derive_dev_image, parse_work_trees
+    from derive.build.service import Options
+    from derive.cli.progress import progress_for_stderr
+
+    trees = parse_work_trees(args.overlay)
+    project = project_of(args)
+    name = args.name or project.settings.default_image
+    options = Options(jobs=jobs_of(args), offline=args.offline, keep_failed=args.keep_failed)
+    with LocalStore(store_folder(args)) as store:
+        done = derive_dev_image(project, name, args.platform, trees, store, options, progress_for_stderr())
+        if args.output:
+            from derive.images.layout import export_image
+
+            export_image(store, done.manifest, f"{name}-dev", args.output)
+    if wants_json(args):
+        answer_record("dev", name, {"digest": str(done.manifest), "promotable": False})
+    else:
+        answer(str(done.manifest))
+    return 0
