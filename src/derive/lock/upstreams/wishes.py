@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from derive.canonical import Digest, Json, digest_document
 from derive.content import Keyed
+from derive.errors import InputErrors
 from derive.git.model import check_id, check_ref
 from derive.huggingface.model import is_repository, is_revision
 from derive.patches.series import licence_expression
@@ -66,7 +67,10 @@ def _revision(text: str) -> str:
 def _reference(text: str) -> str:
     from derive.oci.reference import parse_reference
 
-    parse_reference(text)
+    try:
+        parse_reference(text)
+    except InputErrors as error:
+        raise ValueError(error.problems()[0].message) from error
     return text
 
 
