@@ -19,6 +19,9 @@ class Reply:
     """One answer. ``cut``: close the connection after so many bytes of body. ``hang``: never answer.
 
     ``drip``: seconds between single bytes. ``ranges``: whether Range is heeded. ``length``: whether a length is stated.
+    ``stated``: the length that is stated, true or not. ``shifted``: a range begins so many bytes after what was asked.
+    ``chunked``: sent in chunks of 1,000 bytes; with ``cut``, the connection ends inside one. ``stall``: say nothing
+    more after so many bytes of body.
     """
 
     body: bytes = b""
@@ -29,6 +32,10 @@ class Reply:
     drip: float | None = None
     ranges: bool = True
     length: bool = True
+    stated: int | None = None
+    shifted: int = 0
+    chunked: bool = False
+    stall: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,27 +122,49 @@ class FaultServer:
             return
         body, status, extra = reply.body, reply.status, dict(reply.headers)
         if reply.ranges and span and status == 200:
-            first, _, last = span.removeprefix("bytes=").partition("-")
-            start, end = int(first), int(last) + 1 if last else len(body)
-            extra["Content-Range"] = f"bytes {start}-{min(end, len(body)) - 1}/{len(body)}"
-            body, status = body[start:end], 206
+            body, status, extra["Content-Range"] = _part(reply, span)
         if reply.ranges:
             extra["Accept-Ranges"] = "bytes"
         handler.send_response(status)
-        if reply.length:
-            extra.setdefault("Content-Length", str(len(body)))
+        if reply.chunked:
+            extra["Transfer-Encoding"] = "chunked"
+        elif reply.length:
+            extra.setdefault("Content-Length", str(len(body) if reply.stated is None else reply.stated))
         else:
             extra["Connection"] = "close"
         for key, value in extra.items():
             handler.send_header(key, value)
         handler.end_headers()
         sent = b"" if handler.command == "HEAD" else body if reply.cut is None else body[: reply.cut]
-        if reply.drip is None:
+        if reply.chunked:
+            sent = _in_chunks(sent, whole=reply.cut is None)
+        self._write(handler, sent[: reply.stall], reply.drip)
+        if reply.stall is not None:
+            self._stopping.wait(30)
+        handler.close_connection = reply.cut is not None or reply.stated is not None or not reply.length
+
+    def _write(self, handler: BaseHTTPRequestHandler, sent: bytes, drip: float | None) -> None:
+        if drip is None:
             handler.wfile.write(sent)
         else:
             for byte in sent:
                 handler.wfile.write(bytes([byte]))
-                if self._stopping.wait(reply.drip):
+                if self._stopping.wait(drip):
                     break
         handler.wfile.flush()
-        handler.close_connection = reply.cut is not None or not reply.length
+
+
+def _part(reply: Reply, span: str) -> tuple[bytes, int, str]:
+    """Return what a Range header asks for: the bytes, the status, the Content-Range."""
+    first, _, last = span.removeprefix("bytes=").partition("-")
+    size = len(reply.body)
+    start, end = int(first) + reply.shifted, min(int(last) + 1, size) if last else size
+    if start >= size:
+        return b"", 416, f"bytes */{size}"
+    return reply.body[start:end], 206, f"bytes {start}-{end - 1}/{size}"
+
+
+def _in_chunks(body: bytes, *, whole: bool) -> bytes:
+    pieces = [body[start : start + 1000] for start in range(0, len(body), 1000)]
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
+    return chunks + b"0\r\n\r\n" if whole else chunks[:-500]

@@ -120,6 +120,18 @@ def test_r4_a_deb_that_is_gone_comes_from_an_archive(store: LocalStore, server: 
     assert [source.place for source in sources_of(store.database, [ENTRY.sha256])] == [str(kept)]
 
 
+def test_an_archive_whose_name_is_not_utf_8_serves_and_is_noted(
+    store: LocalStore, server: FaultServer, tmp_path: Path
+) -> None:
+    kept = keep(tmp_path / "caf\udce9", BODY)
+    notes: list[str] = []
+    with fetch_from(server, kept, notes=notes) as fetch:
+        fetch(request_of(steps.fetch_deb(ENTRY)), store)
+    (source,) = sources_of(store.database, [ENTRY.sha256])
+    assert source.place == f"{tmp_path}/caf\\xe9"
+    assert notes[0].encode("ascii")
+
+
 def test_r4_a_deb_that_is_gone_everywhere_names_what_is_served_now(
     store: LocalStore, server: FaultServer, tmp_path: Path
 ) -> None:

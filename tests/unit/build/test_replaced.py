@@ -129,10 +129,14 @@ def test_an_index_is_read_once(server: FaultServer) -> None:
         Reply(hang=True),
         Reply(body=b"not compressed"),
         Reply(body=lzma.compress(PACKAGES)[:-20]),
+        Reply(body=lzma.compress(bytes(1 << 25))),
     ],
-    ids=["absent", "500", "403", "hang", "no-xz", "half"],
+    ids=["absent", "500", "403", "hang", "no-xz", "half", "one-line"],
 )
-def test_without_a_readable_index_the_error_stays_as_it_was(server: FaultServer, reply: Reply) -> None:
+def test_without_a_readable_index_the_error_stays_as_it_was(
+    server: FaultServer, reply: Reply, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("derive.build.replaced._LARGEST_INDEX", 1 << 24)
     server.serve(f"{AMD64}.xz", reply)
     assert explained(server, fetch_of(), fetch_of()) is GONE
 

@@ -11,7 +11,7 @@ import pytest
 
 from derive.errors import HostRefuses, InputErrors
 from derive.lock.mirrors import SystemMirrors, user_config
-from derive.net.places import Mirror
+from derive.net.places import ArchiveFolder, ArchiveSite, Mirror
 
 UBUNTU = ("http://u/ubuntu", "noble", "Ubuntu", "Ubuntu")
 DEBIAN = ("http://a/debian", "trixie", "Debian", "Debian")
@@ -144,3 +144,38 @@ def test_the_configuration_lies_where_xdg_says() -> None:
     assert user_config({"HOME": "/h"}) == Path("/h/.config/derive/config.toml")
     assert user_config({"HOME": "/h", "XDG_CONFIG_HOME": "/x"}) == Path("/x/derive/config.toml")
     assert user_config({"HOME": "/h", "XDG_CONFIG_HOME": "relative"}) == Path("/h/.config/derive/config.toml")
+
+
+def test_git_mirrors_are_optional(machine: Path) -> None:
+    assert mirrors(machine).git() == ()
+    configure(machine, '[mirrors]\ngit = "ssh://git@c/mirrors"\n')
+    assert mirrors(machine).git() == (Mirror(url="ssh://git@c/mirrors"),)
+    found = mirrors(machine, DERIVE_MIRROR_GIT="http://v/git/ file:///srv/git")
+    assert found.git() == (Mirror(url="http://v/git"), Mirror(url="file:///srv/git"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "variable"), [("oci", "oci", "DERIVE_MIRROR_OCI"), ("huggingface", "hf", "DERIVE_MIRROR_HF")]
+)
+def test_registries_and_endpoints_are_named_by_variable_or_configuration(
+    machine: Path, kind: str, key: str, variable: str
+) -> None:
+    assert getattr(mirrors(machine), kind)() == ()
+    configure(machine, f'[mirrors]\n{key} = "http://c"\n')
+    assert getattr(mirrors(machine), kind)() == (Mirror(url="http://c"),)
+    assert getattr(mirrors(machine, **{variable: "http://v"}), kind)() == (Mirror(url="http://v"),)
+
+
+def test_the_variable_of_hugging_faces_own_tools_is_asked_last(machine: Path) -> None:
+    assert mirrors(machine, HF_ENDPOINT="http://own/").huggingface() == (Mirror(url="http://own"),)
+    configure(machine, '[mirrors]\nhf = "http://c"\n')
+    assert mirrors(machine, HF_ENDPOINT="http://own/").huggingface() == (Mirror(url="http://c"),)
+
+
+def test_archives_are_named_by_variable_or_configuration(machine: Path) -> None:
+    assert mirrors(machine).archives() == ()
+    configure(machine, '[archives]\nplaces = ["/srv/kept", "http://c/kept/"]\n')
+    assert mirrors(machine).archives() == (ArchiveFolder(path="/srv/kept"), ArchiveSite(url="http://c/kept"))
+    assert mirrors(machine, DERIVE_ARCHIVES="/other").archives() == (ArchiveFolder(path="/other"),)
+    with pytest.raises(InputErrors):
+        mirrors(machine, DERIVE_ARCHIVES="relative").archives()

@@ -14,15 +14,17 @@ from derive.lock.settings import (
     is_http,
     parse_apt_options,
     parse_config,
+    parse_git_urls,
     parse_mirror_list,
     parse_owner,
     parse_pip_config,
     parse_pip_default,
+    parse_places,
     parse_targets,
     parse_urls,
     split_security,
 )
-from derive.net.places import Mirror
+from derive.net.places import ArchiveFolder, ArchiveSite, Mirror
 
 
 def archives(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -100,11 +102,11 @@ def test_a_release_says_whose_it_is() -> None:
 
 def test_the_configuration_takes_one_url_or_several() -> None:
     data = b'[mirrors]\ndebian = "http://a/debian"\npython = ["http://p/simple/", "http://q"]\n[other]\nx = 1\n'
-    assert parse_config(data, "c") == {
+    assert parse_config(data, "c").mirrors == {
         "debian": (Mirror(url="http://a/debian"),),
         "python": (Mirror(url="http://p/simple"), Mirror(url="http://q")),
     }
-    assert parse_config(b"", "c") == {}
+    assert parse_config(b"", "c").mirrors == {}
 
 
 def test_every_wrong_key_of_the_configuration_is_told() -> None:
@@ -155,3 +157,45 @@ def test_pips_own_default_is_read_from_its_help() -> None:
     text = "  -i, --index-url <url>  Base URL of the\n     index (default\n     https://h.example/simple). This\n"
     assert parse_pip_default(text) == "https://h.example/simple"
     assert parse_pip_default("no such option") is None
+
+
+def test_git_is_also_reached_by_its_own_ways() -> None:
+    assert parse_git_urls("ssh://git@a/b/ https://c", "V") == (Mirror(url="ssh://git@a/b"), Mirror(url="https://c"))
+    assert parse_config(b'[mirrors]\ngit = "file:///srv/git"\n', "c").mirrors == {
+        "git": (Mirror(url="file:///srv/git"),)
+    }
+    with pytest.raises(InputErrors) as caught:
+        parse_git_urls("ext::sh", "V")
+    assert caught.value.problems()[0].message == "not a URL with one of http, https, ssh, git, file: 'ext::sh'"
+
+
+def test_archives_are_folders_and_sites() -> None:
+    expected = (ArchiveFolder(path="/srv/kept"), ArchiveSite(url="https://a/b"), ArchiveFolder(path="/"))
+    assert parse_places("/srv/kept/ https://a/b/ / /srv/kept/", "V") == expected
+    text = b'[archives]\nplaces = ["/srv/kept", "https://a/b", "/"]\n'
+    assert parse_config(text, "c").archives == expected
+    assert parse_config(b'[archives]\nplaces = "/with a blank"\n', "c").archives == (
+        ArchiveFolder(path="/with a blank"),
+    )
+
+
+def test_every_wrong_place_and_key_is_told_at_once() -> None:
+    text = b'[mirrors]\noci = "registry"\n[archives]\nplaces = ["kept", "ftp://me:secret@a"]\nplace = "/x"\n'
+    with pytest.raises(InputErrors) as caught:
+        parse_config(text, "c")
+    assert [(problem.where, problem.message) for problem in caught.value.problems()] == [
+        ("c: archives.place", "unknown key"),
+        ("c: archives.places", "neither an absolute folder nor an http or https URL: 'ftp://a'"),
+        ("c: archives.places", "neither an absolute folder nor an http or https URL: 'kept'"),
+        ("c: mirrors.oci", "not an http or https URL: 'registry'"),
+    ]
+
+
+@pytest.mark.parametrize("text", [b"archives = 1\n", b"[archives]\nplaces = 1\n", b"[archives]\nplaces = [1]\n"])
+def test_archives_of_another_type_are_refused(text: bytes) -> None:
+    with pytest.raises(InputErrors):
+        parse_config(text, "c")
+
+
+def test_half_an_address_is_no_url() -> None:
+    assert not is_http("http://[::1")

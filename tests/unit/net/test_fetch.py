@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from derive.canonical import Digest, sha256
 from derive.errors import Corrupt, DeriveError, HostRefuses, Interrupted, Unavailable, UpstreamGone
 from derive.net.fetch import Fetcher
 from derive.net.http import Settings
-from derive.net.places import DebPath, FixedMirrors, Mirror, PlainUrl, Wanted, WheelFile
+from derive.net.places import DebPath, FixedMirrors, Mirror, Named, Place, PlainUrl, Wanted, WheelFile
 from derive.store.local import LocalStore
 from derive.store.memory import MemoryStore, MemoryWriter
 from support.servers import FaultServer, Reply
@@ -320,6 +321,37 @@ def test_many_are_fetched_at_once_and_all_failures_told_together(server: FaultSe
         fetch.fetch_all([deb(body, name=name) for name, body in bodies.items()])
     assert caught.value.message == "2 of 20 artifacts could not be fetched"
     assert sum(store.has_blob(sha256(body)) for body in bodies.values()) == 18
+
+
+def test_many_are_fetched_each_from_places_of_its_own(server: FaultServer) -> None:
+    store = MemoryStore()
+    bodies = {f"p{index}": f"{index}".encode() * 100 for index in range(5)}
+    urls = {name: server.serve(f"/{name}", Reply(body=body)) for name, body in bodies.items()}
+    with fetcher(store) as fetch:
+        fetch.fetch_all(
+            [deb(body, name=name) for name, body in bodies.items()],
+            places=lambda wanted: [Place(url=f"{server.url}/none"), Place(url=urls[wanted.name])],
+        )
+    assert all(store.has_blob(sha256(body)) for body in bodies.values())
+
+
+def test_only_what_a_locator_gave_counts_as_served_by_it(server: FaultServer) -> None:
+    store = MemoryStore()
+    server.serve(f"/{PATH}", Reply(body=BODY))
+    moved = replace(deb(), locator=DebPath(archive="debian", path=f"pool/updates/{PATH}"))
+    with fetcher(store, server.url) as fetch:
+        fetch.fetch(deb())
+        fetch.fetch(moved)
+        assert fetch.has_served(deb())
+        assert not fetch.has_served(moved)
+        with pytest.raises(UpstreamGone):
+            fetch.fetch(moved, reuse=False)
+
+
+def test_a_file_that_only_its_ecosystem_can_place_is_found_on_no_mirror(server: FaultServer) -> None:
+    wanted = replace(deb(), locator=Named(text="library/x@sha256:1", file="x.tar"))
+    with fetcher(MemoryStore(), server.url) as fetch, pytest.raises(Unavailable, match=r"x\.tar could not be fetched"):
+        fetch.fetch(wanted)
 
 
 def test_stopping_ends_transfers_that_are_under_way(server: FaultServer) -> None:

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 import requests
 
-from derive.net.failures import Broken, Refused
+from derive.net.failures import Broken, Distrusted, Gone, Refused, Skipped
 from derive.net.http import Client, Settings, _failure
 from derive.net.progress import Quiet
 from support.servers import FaultServer, Reply
@@ -73,3 +74,126 @@ def test_a_span_of_a_host_that_serves_none_is_refused() -> None:
         with pytest.raises(Refused):
             asking.get(url, span="bytes=2-4")
         asking.close()
+
+
+@pytest.fixture
+def netrc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A netrc file that has a password for the loopback address."""
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+
+
+@pytest.mark.usefixtures("netrc")
+def test_an_authorization_wins_over_netrc_and_without_one_netrc_counts() -> None:
+    with FaultServer() as server:
+        url = server.serve("/x", Reply(body=b"x"))
+        asking = client()
+        asking.get(url, authorization="Bearer token")
+        asking.get(url.replace("http://", "http://you:other@"), authorization="Bearer token")
+        asking.get(url)
+        asking.close()
+    sent = [request.headers["authorization"] for request in server.requests]
+    assert sent[:2] == ["Bearer token", "Bearer token"]
+    assert sent[2].startswith("Basic ")
+
+
+def test_an_authorization_stays_with_its_origin_through_redirects() -> None:
+    with FaultServer() as server, FaultServer() as other:
+        other.serve("/end", Reply(body=b"end"))
+        server.serve("/middle", Reply(status=307, headers={"Location": f"{other.url}/end"}))
+        url = server.serve("/start", Reply(status=302, headers={"Location": "/middle"}))
+        asking = client()
+        assert asking.get(url, authorization="Bearer token").body == b"end"
+        with asking.stream(url, offset=0, proxy=None, authorization="Bearer token") as (_, pieces):
+            assert b"".join(pieces) == b"end"
+        asking.close()
+    assert [request.headers.get("authorization") for request in server.requests] == ["Bearer token"] * 4
+    assert [request.headers.get("authorization") for request in other.requests] == [None, None]
+
+
+def test_status_and_headers_of_a_refusal_are_told() -> None:
+    with FaultServer() as server:
+        asking = client()
+        url = server.serve("/x", Reply(status=401, headers={"WWW-Authenticate": 'Bearer realm="r"'}))
+        with pytest.raises(Refused) as refused:
+            asking.get(url)
+        with pytest.raises(Gone) as gone:
+            asking.get(f"{server.url}/gone")
+        answer = asking.get(server.serve("/y", Reply(body=b"y", headers={"Docker-Content-Digest": "d"})))
+        asking.close()
+    assert refused.value.status == 401
+    assert refused.value.headers["www-authenticate"] == 'Bearer realm="r"'
+    assert gone.value.status == 404
+    assert answer.headers["docker-content-digest"] == "d"
+
+
+@pytest.mark.parametrize("length", [True, False])
+def test_an_answer_larger_than_is_held_in_memory_is_refused(length: bool) -> None:
+    with FaultServer() as server:
+        url = server.serve("/x", Reply(body=bytes(1001), length=length))
+        asking = client()
+        assert len(asking.get(url, limit=1001).body) == 1001
+        with pytest.raises(Refused, match="more than 1000 bytes"):
+            asking.get(url, limit=1000)
+        asking.close()
+
+
+def test_a_small_answer_that_expands_without_end_is_refused() -> None:
+    import gzip
+
+    with FaultServer() as server:
+        body = gzip.compress(bytes(50_000_000), mtime=0)
+        url = server.serve("/x", Reply(body=body, headers={"Content-Encoding": "gzip"}))
+        asking = client()
+        with pytest.raises(Refused, match="more than 1000000 bytes"):
+            asking.get(url, limit=1_000_000)
+        asking.close()
+
+
+def test_a_host_without_trusted_tls_is_said_once_and_skipped() -> None:
+    said: list[str] = []
+
+    class Notes(Quiet):
+        def note(self, message: str) -> None:
+            said.append(message)
+
+    with FaultServer() as server:
+        asking = Client(settings=Settings(first_delay_s=0.01), progress=Notes())
+        url = server.url.replace("http:", "https:")
+        with pytest.raises(Distrusted):
+            asking.get(f"{url}/x")
+        with pytest.raises(Skipped):
+            asking.get(f"{url}/y")
+        asking.close()
+    assert len(said) == 1
+    assert said[0].startswith(f"{url} is not trusted (")
+
+
+def test_redirects_in_a_circle_are_refused_without_another_try() -> None:
+    with FaultServer() as server:
+        server.serve("/b", Reply(status=302, headers={"Location": "/a"}))
+        url = server.serve("/a", Reply(status=302, headers={"Location": "/b"}))
+        asking = client()
+        with pytest.raises(Refused, match="circle"):
+            asking.get(url)
+        asking.close()
+    assert len(server.requests) == 31
+
+
+@pytest.mark.parametrize("location", ["http://[::1", "http://h:port/", "\xff\xfe", "gopher://h/"])
+def test_a_redirect_to_what_is_no_url_is_refused(location: str) -> None:
+    with FaultServer() as server:
+        url = server.serve("/x", Reply(status=302, headers={"Location": location}))
+        asking = client()
+        with pytest.raises(Refused):
+            asking.get(url)
+        asking.close()
+    assert len(server.requests) == 1
+
+
+def test_what_is_no_url_is_refused() -> None:
+    asking = client()
+    for url in ("http://[::1", "http://h:port/x", "/x", ""):
+        with pytest.raises(Refused):
+            asking.get(url)
+    asking.close()

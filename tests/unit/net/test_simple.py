@@ -58,8 +58,15 @@ def test_a_base_moves_links() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "kind"), [(b"[]", JSON), (b"{", JSON), (b'{"files": [{}]}', JSON), (b"hi", "text/plain"), (b"", "")]
+    ("body", "kind"),
+    [(b"[]", JSON), (b"{", JSON), (b'{"files": [{}]}', JSON), (b"[" * 100_000, JSON), (b"hi", "text/plain"), (b"", "")],
 )
 def test_what_is_no_project_page_is_refused(body: bytes, kind: str) -> None:
     with pytest.raises(PageError):
         parse_page(body, content_type=kind, url="http://h/")
+
+
+def test_a_link_that_is_no_url_leads_nowhere() -> None:
+    html = '<base href="http://[::1"><a href="http://[::1/x.whl">x</a><a href="y.whl">y</a>'
+    (found,) = parse_page(html.encode(), content_type="text/html", url="http://h/simple/")
+    assert found.url == "http://h/simple/y.whl"

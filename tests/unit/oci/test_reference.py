@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""References without hosts."""
+
+from __future__ import annotations
+
+import pytest
+
+from derive.canonical import Digest
+from derive.errors import InputErrors
+from derive.oci.reference import Reference, is_repository, is_tag, parse_reference
+from support.archives import said
+
+HEX = "ab" * 32
+
+
+@pytest.mark.parametrize(
+    ("text", "repository", "tag", "digest"),
+    [
+        ("busybox:1.36", "busybox", "1.36", None),
+        ("library/busybox:1.36-glibc", "library/busybox", "1.36-glibc", None),
+        (f"a/b/c__d/e-f--g.h@sha256:{HEX}", "a/b/c__d/e-f--g.h", None, HEX),
+        (f"a/b:_T@sha256:{HEX}", "a/b", "_T", HEX),
+        ("nvidia/cuda:13.0.1-devel-ubuntu24.04", "nvidia/cuda", "13.0.1-devel-ubuntu24.04", None),
+    ],
+)
+def test_a_reference_is_read_and_written_alike(text: str, repository: str, tag: str | None, digest: str | None) -> None:
+    found = parse_reference(text)
+    assert found == Reference(repository=repository, tag=tag, digest=Digest(digest) if digest else None)
+    assert str(found) == text
+    assert found.named == (f"sha256:{digest}" if digest else tag)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ":1",
+        "Busybox:1",
+        "a//b:1",
+        "/a:1",
+        "a/:1",
+        "a___b:1",
+        "a..b:1",
+        "a:" + "x" * 129,
+        "a:-x",
+        "a:1:2",
+        "a: 1",
+        "a:1\n",
+        "a@sha512:" + "0" * 128,
+        "a@sha256:" + "0" * 63,
+        "a@",
+        "x" * 256 + ":1",
+        "a/b:1/c",
+        "café:1",
+    ],
+)
+def test_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(InputErrors) as caught:
+        parse_reference(text, where="lock/x.toml: image")
+    assert said(caught.value).startswith("lock/x.toml: image: not an image reference")
+
+
+@pytest.mark.parametrize("text", ["reg.test/a/b:1", "reg.test:5000/a/b:1", "localhost/a/b:1", "host:5000/a/b:1"])
+def test_a_host_is_refused_with_what_to_write_instead(text: str) -> None:
+    with pytest.raises(InputErrors) as caught:
+        parse_reference(text)
+    assert "a reference names no host" in said(caught.value)
+    assert "write a/b:1, and say where images are served with DERIVE_MIRROR_OCI" in said(caught.value)
+
+
+def test_a_reference_says_what_is_meant_of_its_repository() -> None:
+    with pytest.raises(InputErrors) as caught:
+        parse_reference("library/busybox")
+    assert "without a tag or a digest" in said(caught.value)
+    assert "write library/busybox:<tag>" in said(caught.value)
+
+
+def test_parts_are_checked_alone() -> None:
+    assert is_repository("a/b")
+    assert not is_repository("a/B")
+    assert is_tag("v1.0_x")
+    assert not is_tag(".x")
