@@ -99,7 +99,8 @@ def test_one_tiny_step_of_a_builder_promises_nothing_about_large_ones() -> None:
 def test_what_nothing_tells_of_has_no_price_and_is_counted() -> None:
     known, new = step("known"), step("new")
     assert forecast(plan(new), NOTHING, jobs=1).expected_ns is None
-    found = forecast(plan(new, known), past({"known": [sample(known, 2)]}), jobs=1)
+    top = step("top", new, known)
+    found = forecast(plan(new, known, top), past({"known": [sample(known, 2)], "top": [sample(top, 0)]}), jobs=1)
     assert (seconds(found), found.unknown) == (2, 1)
 
 
