@@ -12,7 +12,7 @@ from functools import cache
 
 from derive.build.execute import Executor, Progress, Silent, free_bytes, store_knowledge
 from derive.build.plan import Action, Plan, make_plan
-from derive.derivations.model import Derivation, Output, Platform
+from derive.derivations.model import Derivation, Output, Platform, closure
 from derive.errors import HostRefuses, InputErrors, Unavailable
 from derive.project import Project
 from derive.store.local import LocalStore
@@ -54,8 +54,10 @@ def evaluate(project: Project, name: str, platform: Platform | None) -> Derivati
     raise InputErrors([absent("", "image or derivation", name, {*scope.images, *scope.declared}, LIST)])
 
 
-def plan_for(target: Derivation, store: LocalStore, *, whole: bool = False) -> Plan:
-    """Plan a target against a store."""
+def plan_for(target: Derivation, store: LocalStore, *, whole: bool = False, to_run: bool = True) -> Plan:
+    """Plan a target against a store; what a plan that is ``to_run`` finds there is kept from being collected."""
+    if to_run:
+        store.protect(derivation.id for derivation in closure(target))
     return make_plan(target, store_knowledge(store), whole=whole)
 
 

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
             from derive.cli.past import print_past
 
             return print_past(args, target, store)
-        plan = plan_for(target, store)
+        plan = plan_for(target, store, to_run=False)
         free = free_bytes(store)
         found = forecast(plan, past_of(store.database, plan), jobs_of(args))
     if wants_json(args):
