@@ -169,11 +169,11 @@ class HfServer:
             raise _Stop(404, "EntryNotFound")
         data = repo.wrong.get(path, files[path])
         if path not in repo.large:
-            return data, {"X-Repo-Commit": commit}
+            return data, {"X-Repo-Commit": commit, "ETag": f'"{blob_id(data)}"'}
         oid = hashlib.sha256(files[path]).hexdigest()
         self._large[oid] = (repo, data)
         place = f"http://127.0.0.1:{self._servers[1].server_address[1]}/{oid}?signature={quote(path, safe='')}"
-        raise _Stop(302, headers={"Location": place, "X-Linked-Size": str(len(data)), "X-Linked-Etag": f'"{oid}"'})
+        raise _Stop(302, headers={"Location": place, "X-Repo-Commit": commit, **_linked(oid, data)})
 
     def _contents(self, handler: BaseHTTPRequestHandler) -> tuple[bytes, dict[str, str]]:
         repo, data = self._large[urlsplit(handler.path).path.strip("/")]
@@ -187,6 +187,10 @@ class HfServer:
             data, repo.cut = data[: repo.cut], None
             handler.close_connection = True
         return data, headers
+
+
+def _linked(oid: str, data: bytes) -> dict[str, str]:
+    return {"X-Linked-Size": str(len(data)), "X-Linked-Etag": f'"{oid}"'}
 
 
 def _names(old: str, new: str) -> tuple[str, str]:
@@ -219,7 +223,11 @@ def _serve(answer: _Answer, asked: list[Asked]) -> _Server:
             for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(body)
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        def do_HEAD(self) -> None:
+            self.do_GET()  # the hub's own client library asks for a file's hash so
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
             del format, args

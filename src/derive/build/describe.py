@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 from derive.build.execute import store_knowledge
 from derive.build.plan import Known
 from derive.canonical import Digest, Json, escape
 from derive.derivations.model import Derivation, Platform
 from derive.errors import InputErrors
+from derive.operands import ByDigest, Named, Working, parse_operand
 from derive.project import Project
+from derive.store.history import Source, sources_of
 from derive.store.local import LocalStore
 from derive.trees.listing import Directory, Entry, File, Symlink
 
@@ -56,47 +59,51 @@ def describe(project: Callable[[], Project], store: LocalStore, operand: str, pl
     Raises:
         InputErrors: when nothing has that name.
     """
-    kind, _, rest = operand.partition(":")
-    if kind == "tree":
-        return _tree(store, _digest(store, rest))
-    text = rest if kind in ("drv", "sha256") else operand
-    if _is_hex(text):
-        return _by_digest(store, text)
+    wanted = parse_operand(operand, platform)
+    match wanted:
+        case ByDigest(prefix=prefix, kind="tree"):
+            return _tree(store, _digest(store, prefix))
+        case ByDigest(prefix=prefix):
+            return _by_digest(store, prefix)
+        case Working():
+            return _evaluated(project(), store, Named(project().settings.default_image, "image", platform))
+        case Named():
+            return _evaluated(project(), store, wanted)
+        case _:
+            assert_never(wanted)
+
+
+def _evaluated(project: Project, store: LocalStore, wanted: Named) -> Description:
     from derive.build.service import evaluate
 
-    target = evaluate(project(), operand, platform)
+    name = wanted.name if wanted.kind == "any" else f"{wanted.kind}:{wanted.name}"
+    target = evaluate(project, name, wanted.platform)
     known = store_knowledge(store)
     resolved = known.resolved_ids([target.id]).get(target.id)
     found = known.realised([resolved]).get(resolved) if resolved is not None else None
-    return _derivation(target.name, target.id, json.loads(target.encoded()), found, target)
-
-
-def _is_hex(text: str) -> bool:
-    """Say whether a text can be a digest, or the beginning of one that is long enough to mean one thing."""
-    return 12 <= len(text) <= 64 and all(digit in "0123456789abcdef" for digit in text)
+    return _derivation(store, target.name, target.id, json.loads(target.encoded()), found, target)
 
 
 def _by_digest(store: LocalStore, prefix: str) -> Description:
     for name, key, resolved, document in store.database.find_derivations(prefix):
         found = store_knowledge(store).realised([resolved]).get(resolved)
-        return _derivation(name, key, json.loads(document), found, None)
+        return _derivation(store, name, key, json.loads(document), found, None)
     digest = _digest(store, prefix)
     if store.has_blob(digest):
         size = store.blob_size(digest)
         path = store.blob_path(digest)
-        facts = (("blob", str(digest)), ("size", f"{size} bytes"), ("path", str(path)))
-        body: dict[str, Json] = {"size_bytes": size, "path": escape(os.fsencode(path))}
+        facts: tuple[tuple[str, ...], ...] = (("blob", str(digest)), ("size", f"{size} bytes"), ("path", str(path)))
+        sources = sources_of(store.database, [digest])
+        facts += tuple(("from", source.place) for source in sources)
+        body: dict[str, Json] = {"size_bytes": size, "path": escape(os.fsencode(path)), "sources": _places(sources)}
         return Description(kind="blob", subject=str(digest), facts=facts, body=body)
     return _tree(store, digest)
 
 
 def _digest(store: LocalStore, text: str) -> Digest:
-    """Return the digest that a text gives or abbreviates to 12 or more digits."""
-    prefix = text.removeprefix("sha256:")
-    found: set[str] = set()
-    if _is_hex(prefix):
-        found |= {path.name for path in store.root.glob(f"blobs/sha256/{prefix}*")}
-        found |= {path.stem for path in store.root.glob(f"listings/{prefix}*.json")}
+    """Return the digest that 12 or more digits abbreviate."""
+    found = {path.name for path in store.root.glob(f"blobs/sha256/{text}*")}
+    found |= {path.stem for path in store.root.glob(f"listings/{text}*.json")}
     if len(found) == 1:
         return Digest(found.pop())
     if found:
@@ -108,7 +115,12 @@ def _digest(store: LocalStore, text: str) -> Digest:
 
 
 def _derivation(
-    name: str, key: Digest, document: Mapping[str, Json], found: Known | None, target: Derivation | None
+    store: LocalStore,
+    name: str,
+    key: Digest,
+    document: Mapping[str, Json],
+    found: Known | None,
+    target: Derivation | None,
 ) -> Description:
     facts = [("name", name), ("derivation", str(key))]
     facts += [(field, str(document[field])) for field in ("builder", "build", "host")]
@@ -118,13 +130,24 @@ def _derivation(
         facts.append(("built in", f"{found.duration_ns / 1e9:.2f} s"))
     else:
         facts.append(("output", "not built yet"))
+    sources = sources_of(store.database, [one.digest for one in found.outputs.values()] if found is not None else [])
+    facts += [("from", source.place) for source in sources]
     inputs = document["inputs"]
     assert isinstance(inputs, Mapping)
     names = {} if target is None else {role: one.derivation.name for role, one in target.inputs.items()}
     rows = [("input", role, names.get(role, ""), _reference(value)) for role, value in sorted(inputs.items())]
     outputs: Json = {} if found is None else {k: str(v) for k, v in found.outputs.items()}
-    body: dict[str, Json] = {"derivation": str(key), "document": document, "outputs": outputs}
+    body: dict[str, Json] = {
+        "derivation": str(key),
+        "document": document,
+        "outputs": outputs,
+        "sources": _places(sources),
+    }
     return Description(kind="derivation", subject=name, facts=tuple(facts), rows=tuple(rows), body=body)
+
+
+def _places(sources: Sequence[Source]) -> list[Json]:
+    return [{"place": source.place, "fetched_s": source.fetched_s} for source in sources]
 
 
 def _reference(value: Json) -> str:

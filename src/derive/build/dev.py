@@ -24,7 +24,6 @@ from derive.trees.listing import ListingError, check_path
 from derive.trees.pack import add_members
 from derive.trees.scan import scan_folder
 
-
 _LEFT_OUT = frozenset({b".git", b"__pycache__"})
 
 

@@ -53,6 +53,9 @@ class Progress(Protocol):
     def finished(self, derivation: Derivation, outcome: str, duration_ns: int) -> None:
         """A step ended: ``fetched``, ``built``, ``reused``, ``stopped`` or ``failed``."""
 
+    def note(self, message: str) -> None:
+        """Something that a person should know, such as a mirror that does not answer; said once."""
+
     def checked(self, derivation: Derivation, differences: int) -> None:
         """A step was built again, and so many of its outputs came out otherwise."""
 
@@ -73,6 +76,9 @@ class Silent:
         """Show nothing."""
 
     def finished(self, derivation: Derivation, outcome: str, duration_ns: int) -> None:
+        """Show nothing."""
+
+    def note(self, message: str) -> None:
         """Show nothing."""
 
     def checked(self, derivation: Derivation, differences: int) -> None:

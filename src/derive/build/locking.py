@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from derive.build.engine import engine_digest
+from derive.build.fetching import recorder, wanted
 from derive.build.plan import resolved_of
 from derive.derivations import steps
 from derive.derivations.model import Derivation
@@ -23,7 +24,7 @@ from derive.lock.tools import Tools
 from derive.lock.update import Locked, SetFiles, lock_set, write_lock
 from derive.lock.upstreams.entries import GitEntry, HuggingFaceEntry, OciEntry, UrlEntry, WatchEntry
 from derive.net.fetch import Fetcher
-from derive.net.progress import Quiet
+from derive.net.progress import NotesOnly
 from derive.store.database import Realisation
 from derive.store.local import LocalStore
 
@@ -31,22 +32,11 @@ ENGINE_SET = "engine"
 REQUIREMENTS = "requirements.txt"
 
 
-class _Notes(Quiet):
-    """Passes on what is worth a line, and no progress."""
-
-    def __init__(self, note: Callable[[str], None]) -> None:
-        self._note = note
-
-    def note(self, message: str) -> None:
-        """Say it."""
-        self._note(message)
-
-
 @contextmanager
 def lock_tools(store: LocalStore, note: Callable[[str], None]) -> Iterator[Tools]:
     """Give the resolvers what they need; ``note`` is told what is worth a line."""
-    mirrors, progress = SystemMirrors(), _Notes(note)
-    with Fetcher(store=store, mirrors=mirrors, progress=progress) as fetcher:
+    mirrors, progress = SystemMirrors(), NotesOnly(note)
+    with Fetcher(store=store, mirrors=mirrors, progress=progress, record=recorder(store)) as fetcher:
         yield Tools(store=store, fetcher=fetcher, mirrors=mirrors, progress=progress)
 
 
@@ -65,7 +55,7 @@ def lock_sets(
         write_lock(root, one, locked.data)
         found.append((one.name, locked))
         _write_requirements(root, one.name, locked)
-        _note_fetched(store, locked.lock.entries)
+        _note_fetched(store, tools.fetcher, locked.lock.entries)
     return found
 
 
@@ -85,15 +75,16 @@ def _write_requirements(root: Path, name: str, locked: Locked) -> None:
             target.write_text(text, encoding="utf-8")
 
 
-def _note_fetched(store: LocalStore, entries: Sequence[LockEntry]) -> None:
-    """What locking brought into the store came from where the lock says: no build needs to fetch it again."""
+def _note_fetched(store: LocalStore, fetcher: Fetcher, entries: Sequence[LockEntry]) -> None:
+    """What locking itself fetched from where the lock says, no build needs to fetch again."""
     engine = engine_digest().hex
     for entry in entries:
         for derivation in _fetches(entry):
             fixed = derivation.fixed
-            if fixed is None or not store.has_blob(fixed.digest):
+            request = resolved_of(derivation, {})
+            if fixed is None or not fetcher.has_served(wanted(request)):
                 continue
-            resolved = resolved_of(derivation, {}).id
+            resolved = request.id
             row = Realisation(
                 resolved=resolved,
                 outputs={"out": str(fixed)},

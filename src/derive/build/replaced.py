@@ -12,8 +12,9 @@ import gzip
 import io
 import lzma
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import IO, cast
 
 from derive.derivations.model import ResolvedDerivation
 from derive.errors import DeriveError, UpstreamGone
@@ -23,6 +24,7 @@ from derive.net.names import normalise
 from derive.net.places import Mirror, MirrorSource, archive_of
 
 _LARGEST_INDEX = 1 << 30
+_LONGEST_LINE = 1 << 20
 _ENDINGS = (".xz", ".gz", "")
 
 
@@ -137,13 +139,18 @@ def versions_in(lines: Iterable[bytes]) -> Mapping[str, tuple[str, ...]]:
     return found
 
 
-def _lines(data: bytes, ending: str) -> Iterable[bytes]:
-    file = io.BytesIO(data)
+def _lines(data: bytes, ending: str) -> Iterator[bytes]:
+    opened = _opened(io.BytesIO(data), ending)
+    while line := opened.readline(_LONGEST_LINE):
+        yield line
+
+
+def _opened(file: IO[bytes], ending: str) -> IO[bytes]:
     match ending:
         case ".xz":
             return lzma.open(file)
         case ".gz":
-            return gzip.open(file)
+            return cast("IO[bytes]", gzip.open(file))
         case _:
             return file
 

@@ -6,12 +6,12 @@ Edge: puts the store, the network and the sandbox together. Heavy modules are im
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from derive.build.execute import Executor, Progress, Silent, free_bytes, store_knowledge
-from derive.build.plan import Action, Plan, make_plan
+from derive.build.plan import Action, Plan, Step, make_plan
 from derive.derivations.model import Derivation, Output, Platform, closure
 from derive.errors import HostRefuses, InputErrors, Unavailable
 from derive.project import Project
@@ -79,12 +79,13 @@ def executor(
     """Return the executor with every builder."""
     from derive.build.builders.table import BUILDERS
     from derive.build.fetching import StoreFetch
+    from derive.net.progress import NotesOnly
     from derive.sandbox.probe import find_sandbox
 
     return Executor(
         store=store,
         builders=BUILDERS,
-        fetch=StoreFetch(),
+        fetch=StoreFetch(NotesOnly(progress.note) if progress is not None else None, offline=options.offline),
         sandbox=cache(find_sandbox),
         jobs=options.jobs,
         inner_jobs=inner_jobs or options.jobs,
@@ -93,11 +94,20 @@ def executor(
     )
 
 
+def _not_archived(fetches: Sequence[Step], store: LocalStore) -> Sequence[Derivation]:
+    """Return the fetches that no folder of this machine can serve: being offline makes them impossible."""
+    from derive.build.fetching import StoreFetch
+
+    with StoreFetch(offline=True) as fetch:
+        return fetch.not_archived(store, [step.derivation for step in fetches])
+
+
 def preflight(plan: Plan, store: LocalStore, options: Options) -> None:
     """Find out first what would stop the plan later."""
     fetches = plan.of(Action.FETCH)
-    if fetches and options.offline:
-        names = sorted(step.derivation.name for step in fetches)
+    absent = _not_archived(fetches, store) if fetches and options.offline else ()
+    if absent:
+        names = sorted(derivation.name for derivation in absent)
         shown = [f"missing   {name}" for name in names[:10]]
         if len(names) > len(shown):
             shown.append(f"and {len(names) - len(shown)} more")
@@ -107,10 +117,12 @@ def preflight(plan: Plan, store: LocalStore, options: Options) -> None:
             hint="run once without --offline",
         )
     kinds = {step.derivation.builder for step in fetches}
-    if kinds & {"fetch-deb", "fetch-source"}:
+    if kinds & {"fetch-deb", "fetch-source"} and not options.offline:
         from derive.lock.mirrors import SystemMirrors
 
-        SystemMirrors().debian()
+        mirrors = SystemMirrors()
+        if not mirrors.archives():
+            mirrors.debian()
     if any(step.derivation.builder in _SANDBOXED for step in plan.of(Action.BUILD)):
         from derive.sandbox.probe import find_sandbox
 

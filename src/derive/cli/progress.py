@@ -64,6 +64,10 @@ class Lines:
             if not unpacked or outcome == "failed" or self._built == self._builds:
                 note(f"{outcome} {self._built}/{self._builds}  {derivation.name}  {seconds}")
 
+    def note(self, message: str) -> None:
+        """Say it."""
+        note(message)
+
     def checked(self, derivation: Derivation, differences: int) -> None:
         """Say whether the second build came out alike."""
         _checked_line(derivation, differences)
@@ -136,6 +140,13 @@ class Bars:
                 self._progress.update(self._build, count=f"{task[0]:.0f}/{task[1]:.0f}")
             if outcome == "failed":
                 self._progress.console.print(f"failed  {derivation.name}", markup=False)
+
+    def note(self, message: str) -> None:
+        """Say it above the bars."""
+        if self._progress is None:
+            note(message)
+        else:
+            self._progress.console.print(message, markup=False)
 
     def checked(self, derivation: Derivation, differences: int) -> None:
         """Say whether the second build came out alike."""

@@ -107,7 +107,7 @@ def asked_pause(headers: Mapping[str, str]) -> float | None:
         return float(asked)
     try:
         pause = parsedate_to_datetime(asked) - parsedate_to_datetime(headers.get("date", ""))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
     return max(0.0, pause.total_seconds())
 

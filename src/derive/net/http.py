@@ -147,6 +147,9 @@ class Client:
             except Distrusted as failure:
                 self._mark_dead(url, "is not trusted", failure.reason)
                 raise
+            except Gone:
+                self._failed.pop(origin(url), None)
+                raise
             else:
                 self._failed.pop(origin(url), None)
                 return answer
@@ -231,7 +234,7 @@ class Client:
         auth = None if authorization is None else authorise
         try:
             response = session.get(url, headers=headers, proxies=proxies, timeout=timeout, stream=True, auth=auth)
-        except requests.RequestException as error:
+        except (requests.RequestException, ValueError) as error:  # the latter: a redirect to what is no URL
             raise _failure(error, self.settings) from error
         try:
             _check_status(response)

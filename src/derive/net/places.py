@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from derive.net.failures import Failure
 
+_UNREADABLE = "an unreadable URL"
+
 Archive: TypeAlias = Literal["debian", "debian-security"]
 
 
@@ -93,9 +95,7 @@ class Wanted:
             case WheelFile(file=file) | Named(file=file):
                 return file
             case PlainUrl(url=url):
-                from urllib.parse import urlsplit
-
-                return urlsplit(url).path.rpartition("/")[2] or self.name
+                return display(url).rpartition("/")[2] or self.name
             case _:
                 assert_never(self.locator)
 
@@ -137,7 +137,7 @@ class ArchiveFolder:
     path: str
 
     def __str__(self) -> str:
-        return self.path
+        return self.path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +235,10 @@ def origin(url: str) -> str:
     """Return scheme, host and port: what is dead when a mirror is dead."""
     from urllib.parse import urlsplit
 
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return _UNREADABLE
     return f"{parts.scheme}://{_host(parts.netloc)}"
 
 
@@ -243,7 +246,10 @@ def display(url: str) -> str:
     """Return a URL as it may be shown: without credentials, query or fragment."""
     from urllib.parse import urlsplit, urlunsplit
 
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # nobody can say where its credentials end
+        return _UNREADABLE
     return urlunsplit((parts.scheme, _host(parts.netloc), parts.path, "", ""))
 
 

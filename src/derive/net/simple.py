@@ -52,7 +52,7 @@ def _parse_json(body: bytes, url: str) -> tuple[SimpleFile, ...]:
     try:
         files = json.loads(body)["files"]
         return tuple(_json_file(item, url) for item in files)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise PageError(f"not a project page: {error}") from error
 
 
@@ -94,10 +94,14 @@ class _Anchors(HTMLParser):
         href = found.get("href")
         if href is None:
             return
+        try:
+            target = urljoin(self._base, href)
+        except ValueError:  # no URL at all: it leads to no file
+            return
         if tag == "base":
-            self._base = urljoin(self._base, href)
+            self._base = target
         elif tag == "a":
-            link, fragment = urldefrag(urljoin(self._base, href))
+            link, fragment = urldefrag(target)
             metadata = found.get("data-core-metadata") or found.get("data-dist-info-metadata") or ""
             self.files.append(
                 SimpleFile(

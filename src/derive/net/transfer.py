@@ -204,12 +204,12 @@ def _check_length(response: requests.Response, wanted: Wanted, offset: int) -> N
     """Refuse a wrong file before its bytes are read, where the headers tell."""
     if response.status_code == 206:
         span = response.headers.get("content-range", "").strip()
-        match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", span, re.ASCII)
+        match = re.fullmatch(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18}|\*)", span, re.ASCII)
         if match is None or int(match[1]) != offset:
             raise Misfit(f"answered another range: {span or 'none stated'}")
         length = match[2]
     else:
         encoded = response.headers.get("content-encoding", "identity") != "identity"
         length = "" if encoded else response.headers.get("content-length", "")
-    if wanted.size is not None and length.isdecimal() and int(length) != wanted.size:
+    if wanted.size is not None and re.fullmatch(r"\d{1,18}", length, re.ASCII) and int(length) != wanted.size:
         raise Wrong("served a file of another size", expected_got(f"{wanted.size} bytes", f"{length} bytes"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -63,6 +63,11 @@ class Steps:
 
         class Nothing:
             def __call__(self, request: ResolvedDerivation, store: LocalStore) -> Digest:
+                raise AssertionError
+
+            def upstream(
+                self, request: ResolvedDerivation, store: LocalStore, places: Sequence[str]
+            ) -> Mapping[str, Output]:
                 raise AssertionError
 
             def stop(self) -> None:

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,6 +64,9 @@ class Seen:
     def finished(self, derivation: Derivation, outcome: str, duration_ns: int) -> None:
         assert duration_ns >= 0
         self.told.append((outcome, derivation.name))
+
+    def note(self, message: str) -> None:
+        raise AssertionError
 
     def checked(self, derivation: Derivation, differences: int) -> None:
         raise AssertionError
