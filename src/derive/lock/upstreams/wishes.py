@@ -23,7 +23,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._+-]*")
 _SCHEMES = {"http", "https", "ssh", "git"}
 _SCP = re.compile(r"[A-Za-z0-9._-]+@[A-Za-z0-9._-]+:.+")
 
-PROMISES = frozenset({"role", "fork", "track", "unpinned", "reason"})
+PROMISES = frozenset({"role", "fork", "track", "unpinned", "reason", "licence"})
 """Keys that decide no byte: who an upstream is to us, and why something is as it is."""
 
 
