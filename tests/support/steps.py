@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from derive.build.plan import resolved_of
 from derive.canonical import Digest, Json, sha256
@@ -65,7 +66,7 @@ def fetch_deb(name: str, version: str = "1", architecture: str = "amd64", **more
         "sha256": sha256(file.encode()).hex,
         **more,
     }
-    return step(file, "fetch-deb", **arguments)
+    return replace(step(file, "fetch-deb"), arguments=arguments)
 
 
 def unpacked(fetch: Derivation) -> Derivation:

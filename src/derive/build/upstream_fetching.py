@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from derive.canonical import Digest, Json
@@ -168,7 +167,7 @@ class UpstreamFetcher:
         return {"out": FlatOutput(manifest), **{role: FlatOutput(blob.digest) for role, blob in blobs.items()}}
 
     def _huggingface(self, arguments: Mapping[str, Json]) -> Digest:
-        from derive.huggingface.fetch import wanted
+        from derive.huggingface.fetch import fetch_hf_file
         from derive.huggingface.model import HfFile, HfPin
 
         size = arguments["size"]
@@ -180,8 +179,8 @@ class UpstreamFetcher:
             revision=str(arguments["revision"]),
             files=(file,),
         )
-        item = replace(wanted(pin, file, name=str(arguments["name"])), size=known)
-        return self._fetcher.fetch_at(item, self.hubs().places(pin, file.path), reuse=False)
+        name, sized = str(arguments["name"]), known is not None
+        return fetch_hf_file(self._fetcher, self.hubs(), pin, file, name=name, reuse=False, sized=sized)
 
 
 def _descriptor(document: Json) -> Descriptor:

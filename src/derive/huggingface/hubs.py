@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from derive.errors import Corrupt, Unavailable, expected_got
+from derive.canonical import escape
+from derive.errors import Corrupt, HostRefuses, Unavailable, expected_got
 from derive.huggingface.listing import (
     all_files,
     check_contents,
@@ -57,6 +58,14 @@ class Hubs:
         settings = dict(os.environ if environ is None else environ)
         self._hubs = tuple(_Hub(mirror, settings, progress or Quiet()) for mirror in mirrors)
 
+    def require(self) -> None:
+        """Raise HostRefuses when no hub is configured."""
+        if not self._hubs:
+            raise HostRefuses(
+                "no Hugging Face endpoint is configured",
+                hint="export DERIVE_MIRROR_HF=<url of a hub>, or set hf under [mirrors] in your config.toml",
+            )
+
     def commit(self, repository: str, revision: str, *, kind: Kind = "model") -> str:
         """Return which commit a branch, a tag or a commit is now.
 
@@ -94,7 +103,7 @@ class Hubs:
             Corrupt: it is not the file that is committed.
             Unavailable: as :meth:`commit`.
         """
-        where = f"{pin.repository}@{pin.revision[:12]}: {file.path}"
+        where = f"{pin.repository}@{pin.revision[:12]}: {escape(file.path.encode())}"
 
         def ask(hub: _Hub) -> bytes:
             url = file_url(hub.url, pin.kind, pin.repository, pin.revision, file.path)
@@ -123,12 +132,12 @@ class Hubs:
         return commit
 
     def _get(self, hub: _Hub, url: str, *, accept: str = "application/json") -> Answer:
-        header = hub.authorise(None)
+        sent = hub.authorise(None)
         try:
-            return self._client.get(url, accept=accept, proxy=hub.proxy, authorization=header)
+            return self._client.get(url, accept=accept, proxy=hub.proxy, authorization=sent)
         except Refused as failure:
             header = hub.authorise(failure) if failure.status == 401 else None
-            if header is None:
+            if header in (None, sent):
                 raise
         return self._client.get(url, accept=accept, proxy=hub.proxy, authorization=header)
 
@@ -136,6 +145,7 @@ class Hubs:
         subject = f"{repository}@{revision}"
         if self._offline:
             raise Unavailable(f"{subject} is not read offline", hint="run it once without --offline")
+        self.require()
         tried: list[Tried] = []
         damaged: Corrupt | None = None
         for hub in self._hubs:
@@ -161,12 +171,15 @@ class _Hub:
         self._told = False
 
     def authorise(self, failure: Failure | None) -> str | None:
-        """Return the header to send; with a failure another one than before, or None when there is none."""
+        """Return the header to send, or None; with a failure, what may open the hub that refused.
+
+        That may be what was sent, when it does not open it, or what another thread was given meanwhile.
+        """
         if failure is None:
             return self._header
         with self._guard:
             token = find_token(self._environ)
-            if token is None or self._header is not None:
+            if token is None:
                 return None
             if not _is_private(self.url):
                 if not self._told:

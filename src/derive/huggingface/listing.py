@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from urllib.parse import quote
 
-from derive.canonical import Digest
+from derive.canonical import Digest, escape
 from derive.errors import Corrupt, expected_got
 from derive.huggingface.model import HfFile, Kind, is_revision
 from derive.trees.listing import ListingError, check_path, parents
@@ -78,11 +79,12 @@ def all_files(files: Iterable[HfFile], *, where: str) -> tuple[HfFile, ...]:
     ordered = sorted(files, key=lambda file: file.path.encode())
     paths = [file.path.encode() for file in ordered]
     known = set(paths)
-    for path, after in zip(paths, [*paths[1:], b""], strict=True):
+    for path, after in pairwise(paths):
         if path == after:
-            raise Corrupt(f"the same path twice: {path.decode()}", where=where)
+            raise Corrupt(f"the same path twice: {escape(path)}", where=where)
+    for path in paths:
         if above := next((parent for parent in parents(path) if parent in known), None):
-            raise Corrupt(f"{path.decode()} lies below {above.decode()}, which is a file", where=where)
+            raise Corrupt(f"{escape(path)} lies below {escape(above)}, which is a file", where=where)
     return tuple(ordered)
 
 
@@ -114,34 +116,35 @@ def _file(entry: Mapping[str, object], where: str) -> HfFile:
         check_path(path.encode())
     except (ListingError, UnicodeEncodeError) as error:
         raise Corrupt(f"a file with an illegal path: {path!r}", where=where) from error
+    shown = escape(path.encode())
     if not isinstance(committed, str) or not is_revision(committed):
-        raise Corrupt(f"{path}: not a git blob's id: {committed!r}", where=where)
+        raise Corrupt(f"{shown}: not a git blob's id: {committed!r}", where=where)
     lfs = entry.get("lfs")
     if lfs is None:
-        return HfFile(path=path, size=_size(entry, path, where), sha256=None, blob_id=committed)
+        return HfFile(path=path, size=_size(entry, shown, where), sha256=None, blob_id=committed)
     if not isinstance(lfs, Mapping):
-        raise Corrupt(f"{path}: its large-file entry cannot be read", where=where)
-    size = _size(lfs, path, where)
+        raise Corrupt(f"{shown}: its large-file entry cannot be read", where=where)
+    size = _size(lfs, shown, where)
     try:
         digest = Digest(str(lfs.get("oid")))
     except ValueError as error:
-        raise Corrupt(f"{path}: {error}", where=where) from error
-    _check_pointer(path, digest, size, committed, lfs.get("pointerSize"), where)
+        raise Corrupt(f"{shown}: {error}", where=where) from error
+    _check_pointer(shown, digest, size, committed, lfs.get("pointerSize"), where)
     return HfFile(path=path, size=size, sha256=digest, blob_id=committed)
 
 
-def _check_pointer(path: str, digest: Digest, size: int, committed: str, stated: object, where: str) -> None:
+def _check_pointer(shown: str, digest: Digest, size: int, committed: str, stated: object, where: str) -> None:
     """Compare with the commit, whose blob holds hash and size; a pointer of another form cannot be compared."""
     text = pointer(digest, size)
     if stated in (None, len(text)) and blob_id(text) != committed:
         detail = expected_got(f"git blob {committed}", f"git blob {blob_id(text)}")
-        raise Corrupt(f"{path}: the hub states another hash or size than the commit", where=where, detail=detail)
+        raise Corrupt(f"{shown}: the hub states another hash or size than the commit", where=where, detail=detail)
 
 
-def _size(entry: Mapping[str, object], path: str, where: str) -> int:
+def _size(entry: Mapping[str, object], shown: str, where: str) -> int:
     size = entry.get("size")
     if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < _LARGEST:
-        raise Corrupt(f"{path}: not a size: {size!r}", where=where)
+        raise Corrupt(f"{shown}: not a size: {size!r}", where=where)
     return size
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from derive.canonical import escape
 from derive.errors import DeriveError, Unavailable, UpstreamGone
 from derive.net.failures import Gone, Tried
 
@@ -20,7 +21,7 @@ def verdict(repository: str, revision: str, tried: Sequence[Tried], *, path: str
     codes = {item.failure.headers.get(_CODE, "") for item in tried}
     if tried and all(isinstance(item.failure, Gone) for item in tried):
         if path is not None and not codes & {"RevisionNotFound", "RepoNotFound"}:
-            return UpstreamGone(f"{repository}@{revision[:12]}: no hub serves {path}", detail=detail)
+            return UpstreamGone(f"{repository}@{revision[:12]}: no hub serves {escape(path.encode())}", detail=detail)
         if "RevisionNotFound" in codes:
             hint = "look at its branches and tags; a commit may be gone from a branch that was rewritten"
             return UpstreamGone(f"{repository} has no revision {revision}", detail=detail, hint=hint)

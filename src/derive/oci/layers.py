@@ -3,8 +3,9 @@
 
 Core: no IO.
 
-A member goes where a container engine puts it: a folder given where a link stands replaces the link; a path whose
-folders the layer itself does not give leads through the links of the layers below, and never out of the tree.
+Each layer is a tree of its own that covers those below, as container engines lay them (tried on Docker's two stores): a
+folder that a layer gives, or implies by what it puts below, replaces a link or file of a lower layer. What an engine
+refuses, or shows otherwise than the specification says, is refused here.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from derive.trees.pack import NewFile
 
 WHITEOUT = b".wh."
 OPAQUE = b".wh..wh..opq"
+AUFS = b".wh..wh."
 _HOPS = 40  # what Linux follows before it calls a chain of links a loop
 
 
 @dataclass(slots=True, eq=False)
 class _Folder:
-    """A folder; ``layer`` is the highest one that gave it, or put something below it."""
+    """A folder; ``layer`` is the highest one that gave it, or said something of what is below it."""
 
     layer: int
     children: dict[bytes, _Node] = field(default_factory=dict)
@@ -43,7 +45,14 @@ class _Leaf:
     dropped: tuple[str, ...] = ()
 
 
-_Node: TypeAlias = _Folder | _Leaf
+@dataclass(slots=True, eq=False)
+class _Gone:
+    """Where a layer took away what lower ones gave."""
+
+    layer: int
+
+
+_Node: TypeAlias = _Folder | _Leaf | _Gone
 
 
 class Stack:
@@ -55,6 +64,7 @@ class Stack:
         self._layer = -1
         self._name = ""
         self._unsettled: list[_Leaf] = []
+        self._ignored: list[Note] = []
 
     def lay(
         self, name: str, members: Iterator[tuple[bytes, TarMember]], notes: Sequence[Note]
@@ -75,9 +85,11 @@ class Stack:
             dropped = tuple(note.what for note in notes[noted:] if isinstance(note, Dropped))
             noted = len(notes)
             above, _, base = path.rpartition(b"/")
-            if WHITEOUT in path and self._take_away(path, above, base, member):
+            if base.startswith(AUFS) and not above and base != OPAQUE and not isinstance(member, Directory):
+                self._ignored.append(Dropped(path, "metadata of AUFS"))
+            elif WHITEOUT in path and self._take_away(path, above, base, member):
                 continue
-            if isinstance(member, NewFile):
+            elif isinstance(member, NewFile):
                 key = b"files/%d" % len(self._unsettled)
                 yield key, member
                 self._put(path, above, base, _Leaf(self._layer, key, dropped))
@@ -103,14 +115,17 @@ class Stack:
         for path, node in self._walk():
             if isinstance(node, _Folder):
                 found[path] = DIRECTORY
-            else:
+            elif isinstance(node, _Leaf):
                 assert not isinstance(node.content, bytes), "the last layer is not settled"
                 found[path] = node.content
         return found
 
     def notes(self) -> tuple[Note, ...]:
         """Return what the tree cannot keep of what stands in it, sorted by path."""
-        return tuple(sorted({Dropped(path, what) for path, node in self._walk() for what in node.dropped}))
+        found = {
+            Dropped(path, what) for path, node in self._walk() if not isinstance(node, _Gone) for what in node.dropped
+        }
+        return tuple(sorted({*found, *self._ignored}, key=lambda note: (note.path, repr(note))))
 
     def _walk(self) -> Iterator[tuple[bytes, _Node]]:
         waiting: list[tuple[bytes, _Node]] = [(b"", self._root)]
@@ -124,8 +139,8 @@ class Stack:
     def _put(self, path: bytes, above: bytes, base: bytes, leaf: _Leaf) -> None:
         folder = self._folder(path, above)
         before = folder.children.get(base)
-        if isinstance(before, _Folder) and before.layer == self._layer:
-            raise refused(self._name, path, "a path that is both a folder and something else")
+        if before is not None and before.layer == self._layer and not isinstance(before, _Gone):
+            raise refused(self._name, path, "the same path twice in a layer")
         folder.children[base] = leaf
         if isinstance(leaf.content, bytes):
             self._unsettled.append(leaf)
@@ -138,44 +153,44 @@ class Stack:
         before = folder.children.get(base)
         if isinstance(before, _Folder):
             before.layer, before.dropped = self._layer, dropped
-        elif before is not None and before.layer == self._layer:
-            raise refused(self._name, path, "a path that is both a folder and something else")
-        else:
+        elif before is None or before.layer < self._layer:
             folder.children[base] = _Folder(self._layer, dropped=dropped)
+        elif isinstance(before, _Gone):
+            # The specification hides what lower layers have there; engines show it.
+            raise refused(self._name, path, "a folder that the same layer takes away")
+        else:
+            raise refused(self._name, path, "the same path twice in a layer")
 
     def _linked(self, path: bytes, target: bytes) -> _Leaf:
         above, _, base = target.rpartition(b"/")
         folder = self._find(path, above, make=False)
         found = folder.children.get(base) if folder else None
-        if found is None:
-            raise refused(self._name, path, f"a hard link to {escape(target)}, which is not before it in the image")
         if isinstance(found, _Folder):
             raise refused(self._name, path, f"a hard link to the folder {escape(target)}")
+        if not isinstance(found, _Leaf) or found.layer < self._layer:
+            raise refused(self._name, path, f"a hard link to {escape(target)}, which is not before it in its layer")
         return _Leaf(self._layer, found.content, found.dropped)
 
     def _take_away(self, path: bytes, above: bytes, base: bytes, member: TarMember) -> bool:
-        """Heed a whiteout, and say whether it was one; only what lower layers gave is taken away."""
+        """Heed a whiteout, and say whether it was one."""
         if any(part.startswith(WHITEOUT) for part in above.split(b"/")):
             raise refused(self._name, path, "a path below a whiteout")
         if not base.startswith(WHITEOUT):
             return False
         if isinstance(member, Directory):
             raise refused(self._name, path, "a whiteout that is a folder")
-        folder = self._find(path, above, make=False)
-        if base == OPAQUE:
-            if folder is not None:
-                self._prune(folder)
-            return True
+        folder = self._folder(path, above)
         name = base.removeprefix(WHITEOUT)
-        if name in (b"", b".", b"..") or name.startswith(WHITEOUT):
+        if base == OPAQUE and not above:
+            raise refused(self._name, path, "a layer that hides all layers below it, which engines show")
+        if base == OPAQUE:
+            self._prune(folder)
+        elif name in (b"", b".", b"..") or name.startswith(WHITEOUT):
             raise refused(self._name, path, "a whiteout of no name that a layer may hold")
-        gone = folder.children.get(name) if folder else None
-        if folder is None or gone is None:
-            return True
-        if gone.layer < self._layer:
-            del folder.children[name]
-        elif isinstance(gone, _Folder):
-            self._prune(gone)
+        elif name in folder.children and folder.children[name].layer == self._layer:
+            raise refused(self._name, path, "a whiteout of what the same layer gives")
+        else:
+            folder.children[name] = _Gone(self._layer)
         return True
 
     def _prune(self, folder: _Folder) -> None:
@@ -192,7 +207,7 @@ class Stack:
         return folder
 
     def _find(self, path: bytes, above: bytes, *, make: bool) -> _Folder | None:
-        """Return the folder at a path, links followed; with ``make``, what is absent on the way is made."""
+        """Return the folder at a path; with ``make`` what this layer lacks on the way is made, else it is None."""
         ahead = above.split(b"/")[::-1]
         here = [self._root]
         hops = 0
@@ -203,21 +218,23 @@ class Stack:
             if part in (b"", b".", b".."):
                 continue
             child = here[-1].children.get(part)
-            if child is None:
-                if not make:
-                    return None
-                child = here[-1].children[part] = _Folder(self._layer)
-            if isinstance(child, _Folder):
-                if make:
-                    child.layer = self._layer
-                here.append(child)
+            own = child is not None and child.layer == self._layer
+            if not own and hops:
+                raise refused(self._name, path, "a path through a symbolic link that leads to nothing of its own layer")
+            if not own and not make:
+                return None
+            if own and isinstance(child, _Leaf) and isinstance(child.content, Symlink):
+                hops += 1
+                if hops > _HOPS:
+                    raise refused(self._name, path, "a path through a symbolic link that loops")
+                target = child.content.target
+                here = [self._root] if target.startswith(b"/") else here
+                ahead += target.split(b"/")[::-1]
                 continue
-            if not isinstance(child.content, Symlink):
+            if own and not isinstance(child, _Folder):
                 raise refused(self._name, path, f"a path below {escape(part)}, which is no folder")
-            hops += 1
-            if hops > _HOPS:
-                raise refused(self._name, path, "a path through a symbolic link that loops")
-            target = child.content.target
-            here = [self._root] if target.startswith(b"/") else here
-            ahead += target.split(b"/")[::-1]
+            if not isinstance(child, _Folder):
+                child = here[-1].children[part] = _Folder(self._layer)
+            child.layer = self._layer
+            here.append(child)
         return here[-1]

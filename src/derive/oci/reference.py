@@ -67,16 +67,6 @@ def parse_reference(text: str, *, where: str = "") -> Reference:
     return Reference(repository=repository, tag=tag or None, digest=digest)
 
 
-def is_repository(text: str) -> bool:
-    """Say whether this is the name of a repository."""
-    return bool(_REPOSITORY.fullmatch(text)) and len(text) <= _LONGEST
-
-
-def is_tag(text: str) -> bool:
-    """Say whether this is a tag."""
-    return bool(_TAG.fullmatch(text))
-
-
 def _fault(text: str, why: str, where: str) -> InputErrors:
     hint = "write name/repository:tag, or name/repository@sha256:<64 hex digits>"
     return InputErrors.one(f"not an image reference: {text!r}", where=where, detail=[why], hint=hint)

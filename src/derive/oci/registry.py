@@ -13,26 +13,29 @@ from typing import TypeVar, assert_never
 from urllib.parse import urlsplit
 
 from derive.canonical import Digest, sha256
-from derive.errors import Corrupt, DeriveError, Unavailable, UpstreamGone, expected_got
+from derive.errors import Corrupt, DeriveError, HostRefuses, Unavailable, UpstreamGone, expected_got
 from derive.net.failures import Failure, Gone, Refused, Tried, Wrong
 from derive.net.http import Answer, Client
 from derive.net.places import Mirror, Place
 from derive.net.progress import Progress, Quiet
 from derive.oci.credentials import Basic, Bearer, Login, parse_challenge, parse_token, split_login, token_url
-from derive.oci.documents import ACCEPT
+from derive.oci.documents import ACCEPT, LONGEST_CONFIG, LONGEST_MANIFEST, Index, Manifest, parse_manifest
 from derive.oci.logins import SystemLogins
 from derive.oci.reference import Reference
 from derive.oci.urls import blob_url, manifest_url
 
 T = TypeVar("T")
 
+_LONGEST_TOKEN = 1 << 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """A manifest or index as a registry serves it; ``stated`` is the media type that came beside it."""
+    """A manifest or index as a registry serves it, and what it says."""
 
     body: bytes
-    stated: str
+    media_type: str
+    document: Index | Manifest
 
 
 class Registries:
@@ -55,6 +58,14 @@ class Registries:
         self._guard = threading.Lock()
         self._access: dict[tuple[str, str], _Access] = {}
 
+    def require(self) -> None:
+        """Raise HostRefuses when no registry is configured."""
+        if not self._registries:
+            raise HostRefuses(
+                "no registry is configured",
+                hint="export DERIVE_MIRROR_OCI=<url of a registry>, or set oci under [mirrors] in your config.toml",
+            )
+
     def note(self, message: str) -> None:
         """Tell the person something."""
         self._progress.note(message)
@@ -64,17 +75,18 @@ class Registries:
 
         Raises:
             UpstreamGone: every registry answers, and none has it.
-            Corrupt: a registry served other bytes than the digest names, and none the right ones.
+            Corrupt: a registry served other bytes than the digest names, or no image, and none the right ones.
             Unavailable: it could not be had now, or not without a login.
         """
 
         def ask(registry: _Registry) -> Served:
             url = manifest_url(registry.url, reference.repository, reference.named)
-            answer = self._get(registry, reference.repository, url, accept=ACCEPT)
+            answer = self._get(registry, reference.repository, url, accept=ACCEPT, limit=LONGEST_MANIFEST)
             got = sha256(answer.body)
             if reference.digest not in (None, got):
                 raise Wrong("served another manifest", expected_got(reference.digest, got))
-            return Served(body=answer.body, stated=answer.content_type)
+            media_type, document = parse_manifest(answer.body, where=str(reference), stated=answer.content_type)
+            return Served(body=answer.body, media_type=media_type, document=document)
 
         return self._first(reference, ask)
 
@@ -83,7 +95,7 @@ class Registries:
 
         def ask(registry: _Registry) -> bytes:
             url = blob_url(registry.url, reference.repository, digest)
-            answer = self._get(registry, reference.repository, url, accept="*/*")
+            answer = self._get(registry, reference.repository, url, accept="*/*", limit=LONGEST_CONFIG)
             if sha256(answer.body) != digest:
                 raise Wrong("served other bytes", expected_got(digest, sha256(answer.body)))
             return answer.body
@@ -104,30 +116,35 @@ class Registries:
     def _first(self, reference: Reference, ask: Callable[[_Registry], T]) -> T:
         if self._offline:
             raise Unavailable(f"{reference} is not read offline", hint="run it once without --offline")
+        self.require()
         tried: list[Tried] = []
+        damaged: Corrupt | None = None
         for registry in self._registries:
             try:
                 found = ask(registry)
             except Failure as failure:
                 tried.append(Tried(place=registry.url, failure=failure))
                 continue
+            except Corrupt as error:
+                damaged = damaged or error
+                continue
             for item in tried:
                 if isinstance(item.failure, Wrong):
                     self._progress.note(f"another registry was used for {reference}: {item}")
             return found
-        raise _verdict(reference, tried)
+        raise damaged or _verdict(reference, tried)
 
-    def _get(self, registry: _Registry, repository: str, url: str, *, accept: str) -> Answer:
+    def _get(self, registry: _Registry, repository: str, url: str, *, accept: str, limit: int) -> Answer:
         access = self._access_to(registry, repository)
         proxy = registry.mirror.proxy
+        sent = access.authorise(None)
         try:
-            header = access.authorise(None)
-            return self._client.get(url, accept=accept, proxy=proxy, authorization=header)
+            return self._client.get(url, accept=accept, proxy=proxy, limit=limit, authorization=sent)
         except Refused as failure:
             header = access.authorise(failure) if failure.status == 401 else None
-            if header is None:
+            if header in (None, sent):
                 raise
-        return self._client.get(url, accept=accept, proxy=proxy, authorization=header)
+        return self._client.get(url, accept=accept, proxy=proxy, limit=limit, authorization=header)
 
     def _access_to(self, registry: _Registry, repository: str) -> _Access:
         with self._guard:
@@ -160,7 +177,9 @@ class _Access:
         self._header: str | None = None
 
     def authorise(self, failure: Failure | None) -> str | None:
-        """Return the header to send; with a failure another one than before, or None when there is none.
+        """Return the header to send, or None; with a failure, what opens the place that refused.
+
+        That may be what was sent, when it does not open it, or what another thread has found out meanwhile.
 
         Raises:
             Failure: when the server of tokens gives none.
@@ -174,8 +193,6 @@ class _Access:
             case Basic():
                 login = self._login()
                 header = login.header if login else None
-                if header == self._header:
-                    return None
             case Bearer():
                 header = self._token(challenge)
             case _:
@@ -196,6 +213,7 @@ class _Access:
                 url,
                 accept="application/json",
                 proxy=self._registry.mirror.proxy,
+                limit=_LONGEST_TOKEN,
                 authorization=login.header if login else None,
             )
         except Gone as failure:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from derive.canonical import Digest, sha256
 from derive.errors import Corrupt, UpstreamGone, expected_got
 from derive.images.oci import Descriptor
-from derive.oci.documents import Config, Index, parse_config, parse_manifest
+from derive.oci.documents import Config, Index, parse_config
 from derive.oci.model import OciImage, OciPin
 from derive.oci.reference import Reference
 from derive.oci.registry import Registries, Served
@@ -27,16 +27,15 @@ def resolve_oci(store: Store, registries: Registries, reference: Reference, plat
         Unavailable: it could not be had now, or not without a login.
     """
     served = registries.manifest(reference)
-    media_type, document = parse_manifest(served.body, where=str(reference), stated=served.stated)
     top = _keep(store, served.body)
-    if isinstance(document, Index):
-        manifests = dict(document.manifests)
+    if isinstance(served.document, Index):
+        manifests = dict(served.document.manifests)
         _require(reference, platforms, tuple(manifests))
         images = [_member(store, registries, reference, platform, manifests[platform]) for platform in set(platforms)]
         index: Digest | None = top
     else:
-        size = len(served.body)
-        image = _image(store, registries, reference, served, Descriptor(media_type=media_type, digest=top, size=size))
+        descriptor = Descriptor(media_type=served.media_type, digest=top, size=len(served.body))
+        image = _image(store, registries, reference, served, descriptor)
         _require(reference, platforms, (image.platform,))
         images, index = [image], None
     ordered = tuple(sorted(images, key=lambda image: image.platform))
@@ -76,9 +75,9 @@ def _image(
     store: Store, registries: Registries, reference: Reference, served: Served, descriptor: Descriptor
 ) -> OciImage:
     where = str(reference)
-    media_type, found = parse_manifest(served.body, where=where, stated=served.stated)
-    if isinstance(found, Index) or media_type != descriptor.media_type:
-        detail = expected_got(descriptor.media_type, media_type)
+    found = served.document
+    if isinstance(found, Index) or served.media_type != descriptor.media_type:
+        detail = expected_got(descriptor.media_type, served.media_type)
         raise Corrupt("a manifest of another type than its index states", where=where, detail=detail)
     config = _config(store, registries, reference, found.config)
     if len(config.diff_ids) != len(found.layers):

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from derive.canonical import sha256
-from derive.errors import Corrupt, InputErrors, Unavailable, UpstreamGone
-from derive.huggingface.fetch import fetch_hf_file, fetch_hf_files, require_pinned
+from derive.errors import Corrupt, HostRefuses, InputErrors, Unavailable, UpstreamGone
+from derive.huggingface.fetch import fetch_hf_file, fetch_hf_files
 from derive.huggingface.hubs import Hubs
 from derive.huggingface.model import HfFile, HfPin, Kind
 from derive.huggingface.resolve import resolve_hf
 from derive.net.fetch import Fetcher
 from derive.net.http import Settings
-from derive.net.places import FixedMirrors, Mirror
+from derive.net.places import ArchiveFolder, FixedMirrors, Mirror
 from derive.store.local import LocalStore
 from derive.store.memory import MemoryStore
 from derive.store.protocol import Store
@@ -30,10 +30,11 @@ QUICK = Settings(
 )
 ONE, TWO = "1" * 40, "2" * 40
 SHARD = hashlib.shake_256(b"weights").digest(700_000)
+SHARD_1 = "model-00001-of-00002.safetensors"
 FILES = {
     "config.json": b'{"architectures": ["X"]}',
     "inference/model.py": b"import torch\n",
-    "model-00001-of-00002.safetensors": SHARD,
+    SHARD_1: SHARD,
     "model-00002-of-00002.safetensors": SHARD[::-1],
     "encoding/caf\u00e9 #1?.txt": b"odd name",
     "empty": b"",
@@ -144,14 +145,14 @@ def test_a_data_set_has_paths_of_its_own(server: HfServer) -> None:
     place = Place(server.url)
     pin = place.resolve("main", name="deep/data", kind="dataset")
     assert pin.kind == "dataset"
-    assert place.fetch(pin, "model-00001-of-00002.safetensors") == SHARD
+    assert place.fetch(pin, SHARD_1) == SHARD
     with pytest.raises(Unavailable, match="deep/data is private, or not there"):
         place.resolve("main", name="deep/data")
 
 
 def test_a_large_file_is_fetched_from_where_the_hub_says(server: HfServer) -> None:
     place = Place(server.url)
-    assert place.fetch(place.resolve(), "model-00001-of-00002.safetensors") == SHARD
+    assert place.fetch(place.resolve(), SHARD_1) == SHARD
     assert len(server.elsewhere) == 1
 
 
@@ -170,7 +171,7 @@ def test_a_name_is_escaped_in_its_url(server: HfServer) -> None:
 def test_a_transfer_that_breaks_off_goes_on_where_it_was(server: HfServer) -> None:
     server.repos[f"models/{NAME}"].cut = 300_000
     place = Place(server.url)
-    assert place.fetch(place.resolve(), "model-00001-of-00002.safetensors") == SHARD
+    assert place.fetch(place.resolve(), SHARD_1) == SHARD
     assert [asked.headers.get("range") for asked in server.elsewhere] == [None, "bytes=300000-"]
 
 
@@ -181,10 +182,10 @@ def test_a_later_run_goes_on_where_an_earlier_one_ended(server: HfServer, tmp_pa
         server.repos[f"models/{NAME}"].cut = 300_000
         place.fetcher.client.settings = replace(QUICK, attempts=1)
         with pytest.raises(Unavailable):
-            place.fetch(pin, "model-00001-of-00002.safetensors")
+            place.fetch(pin, SHARD_1)
     with LocalStore(tmp_path / "store") as store:
         again = Place(server.url, store=store)
-        assert again.fetch(pin, "model-00001-of-00002.safetensors") == SHARD
+        assert again.fetch(pin, SHARD_1) == SHARD
         start = int(server.elsewhere[-1].headers["range"].removeprefix("bytes=").rstrip("-"))
         assert 200_000 < start <= 300_000
 
@@ -206,10 +207,20 @@ def test_a_closed_repository_gets_the_persons_token(server: HfServer, tmp_path: 
     value = {"HF_TOKEN": TOKEN, "HF_TOKEN_PATH": str(file)}.get(where, str(tmp_path))
     place = Place(server.url, environ={where: value})
     pin = place.resolve()
-    assert place.fetch(pin, "model-00001-of-00002.safetensors") == SHARD
+    assert place.fetch(pin, SHARD_1) == SHARD
     assert server.asked[0].headers.get("authorization") is None
     assert {asked.headers.get("authorization") for asked in server.asked[1:]} == {f"Bearer {TOKEN}"}
     assert [asked.headers.get("authorization") for asked in server.elsewhere] == [None]
+
+
+def test_every_one_of_several_transfers_gets_the_token_though_all_began_without(server: HfServer) -> None:
+    files = {f"{number:02}.safetensors": b"%d" % number * 1000 for number in range(24)}
+    server.repos["models/a/many"] = Repo(commits={ONE: files}, large=frozenset(files))
+    pin = Place(server.url).resolve(name="a/many")
+    server.repos["models/a/many"].access = "gated"
+    place = Place(server.url, environ={"HF_TOKEN": TOKEN})
+    fetch_hf_files(place.fetcher, place.hubs, pin, pin.files, jobs=12)
+    assert all(place.store.has_blob(sha256(data)) for data in files.values())
 
 
 def test_a_hub_that_serves_everybody_never_sees_the_token(server: HfServer) -> None:
@@ -254,9 +265,28 @@ def test_a_gated_file_is_told_as_closed(server: HfServer) -> None:
     pin = place.resolve()
     server.repos[f"models/{NAME}"] = repo(access="gated")
     with pytest.raises(Unavailable) as caught:
-        place.fetch(pin, "model-00001-of-00002.safetensors")
+        place.fetch(pin, SHARD_1)
     assert not isinstance(caught.value, UpstreamGone)
-    assert "is served only to those who may read it" in caught.value.message
+    assert caught.value.detail == (f"tried     {server.url}/{NAME}/resolve/{ONE}/{SHARD_1}: 401 Unauthorized",)
+    assert "log in, or set a token" in str(caught.value.hint)
+
+
+def test_without_a_hub_it_is_said_how_to_name_one(server: HfServer) -> None:
+    pin = Place(server.url).resolve()
+    for ask in (lambda: Place().resolve(), lambda: Place().fetch(pin, SHARD_1)):
+        with pytest.raises(HostRefuses) as caught:
+            ask()
+        assert "DERIVE_MIRROR_HF" in str(caught.value.hint)
+
+
+def test_an_archive_does_where_no_hub_has_it(server: HfServer, tmp_path: Path) -> None:
+    pin = Place(server.url).resolve()
+    (tmp_path / "blobs/sha256").mkdir(parents=True)
+    (tmp_path / "blobs/sha256" / sha256(SHARD).hex).write_bytes(SHARD)
+    place = Place()
+    mirrors = FixedMirrors(archive_places=(ArchiveFolder(path=str(tmp_path)),))
+    place.fetcher = Fetcher(store=place.store, mirrors=mirrors, progress=place, settings=QUICK)
+    assert place.fetch(pin, SHARD_1) == SHARD
 
 
 def test_a_revision_a_repository_and_a_file_that_are_not_there_are_gone(server: HfServer) -> None:
@@ -273,11 +303,11 @@ def test_a_revision_a_repository_and_a_file_that_are_not_there_are_gone(server: 
     with pytest.raises(UpstreamGone, match=r"^no hub has deep/nothing$"):
         known.resolve(name="deep/nothing")
     pin = place.resolve()
-    server.repos[f"models/{NAME}"].gone = frozenset(("config.json", "model-00001-of-00002.safetensors"))
+    server.repos[f"models/{NAME}"].gone = frozenset(("config.json", SHARD_1))
     with pytest.raises(UpstreamGone, match=f"^{NAME}@111111111111: no hub serves config.json$"):
         place.resolve()
     with pytest.raises(UpstreamGone, match=r"no mirror serves deep/model-v4.1@1{40}: model-00001-of-00002.safetensors"):
-        place.fetch(pin, "model-00001-of-00002.safetensors")
+        place.fetch(pin, SHARD_1)
 
 
 def test_a_small_file_that_is_not_the_committed_one_is_corrupt(server: HfServer) -> None:
@@ -294,9 +324,9 @@ def test_a_small_file_that_is_not_the_committed_one_is_corrupt(server: HfServer)
 def test_a_large_file_of_other_bytes_is_corrupt_and_not_kept(server: HfServer) -> None:
     place = Place(server.url)
     pin = place.resolve()
-    server.repos[f"models/{NAME}"].wrong = {"model-00001-of-00002.safetensors": SHARD[::-1]}
+    server.repos[f"models/{NAME}"].wrong = {SHARD_1: SHARD[::-1]}
     with pytest.raises(Corrupt):
-        place.fetch(pin, "model-00001-of-00002.safetensors")
+        place.fetch(pin, SHARD_1)
     assert not place.store.has_blob(sha256(SHARD[::-1]))
 
 
@@ -304,7 +334,7 @@ def test_the_next_hub_is_asked_when_one_is_down_lacks_it_or_answers_nonsense(ser
     with HfServer() as empty, HfServer() as mad:
         mad.repos[f"models/{NAME}"] = repo(listed=[{"type": "submodule"}])
         place = Place("http://127.0.0.1:1", empty.url, mad.url, server.url)
-        assert place.fetch(place.resolve(), "model-00001-of-00002.safetensors") == SHARD
+        assert place.fetch(place.resolve(), SHARD_1) == SHARD
     assert place.notes == ["http://127.0.0.1:1 does not answer (connection refused): skipped from now on"]
 
 
@@ -320,7 +350,6 @@ def test_a_file_without_a_hash_is_refused_by_name(server: HfServer) -> None:
     place = Place(server.url)
     for refused in (
         lambda: place.fetch(pin, "model.bin"),
-        lambda: require_pinned(pin),
         lambda: fetch_hf_files(place.fetcher, place.hubs, pin, pin.files),
     ):
         with pytest.raises(InputErrors) as caught:

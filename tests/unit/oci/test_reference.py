@@ -7,7 +7,7 @@ import pytest
 
 from derive.canonical import Digest
 from derive.errors import InputErrors
-from derive.oci.reference import Reference, is_repository, is_tag, parse_reference
+from derive.oci.reference import Reference, parse_reference
 from support.archives import said
 
 HEX = "ab" * 32
@@ -73,10 +73,3 @@ def test_a_reference_says_what_is_meant_of_its_repository() -> None:
         parse_reference("library/busybox")
     assert "without a tag or a digest" in said(caught.value)
     assert "write library/busybox:<tag>" in said(caught.value)
-
-
-def test_parts_are_checked_alone() -> None:
-    assert is_repository("a/b")
-    assert not is_repository("a/B")
-    assert is_tag("v1.0_x")
-    assert not is_tag(".x")

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from derive.canonical import Digest, sha256
-from derive.errors import Corrupt, InputErrors, Unavailable, UpstreamGone
+from derive.errors import Corrupt, HostRefuses, InputErrors, Unavailable, UpstreamGone
 from derive.net.fetch import Fetcher
 from derive.net.http import Settings
-from derive.net.places import FixedMirrors, Mirror
+from derive.net.places import ArchiveFolder, FixedMirrors, Mirror
 from derive.oci.fetch import fetch_oci
 from derive.oci.model import OciPin
 from derive.oci.reference import parse_reference
@@ -25,7 +25,7 @@ from derive.oci.resolve import digest_of_tag, resolve_oci
 from derive.oci.tree import oci_tree
 from derive.store.memory import MemoryStore
 from derive.store.protocol import Store
-from support.archives import Tar, contents, folder, said, tar
+from support.archives import Tar, contents, folder, put, said, tar
 from support.oci_registry import PASSWORD, USER, Image, Registry, image, index, registry
 from support.require import skip_or_fail
 from support.servers import FaultServer, Reply
@@ -207,6 +207,17 @@ def test_a_registry_with_a_password_takes_the_login_in_its_url(data: Path) -> No
         assert str(place.fetch(place.resolve("library/small:1"))) == AMD64.digest
 
 
+def test_every_one_of_several_layers_gets_the_login_though_all_began_without(tmp_path: Path) -> None:
+    many = image(*(tar(Tar(name=b"%d" % number, data=b"x" * 5000)) for number in range(24)))
+    with registry(tmp_path / "data") as running:
+        running.push("library/many", "1", many, indexed=False)
+        pin = Place(running.url).resolve("library/many:1", "linux/amd64")
+    with registry(tmp_path / "data", auth="basic") as closed:
+        place = Place(closed.url, environ=login(tmp_path, closed.host))
+        put(place.store, many.manifest)
+        assert str(place.fetch(pin)) == many.digest
+
+
 def test_a_registry_with_tokens_is_asked_for_one_for_each_repository(data: Path, tmp_path: Path) -> None:
     with registry(data, auth="token") as closed:
         place = Place(closed.url)
@@ -264,6 +275,15 @@ def test_a_registry_that_serves_other_bytes_is_told_and_the_next_one_used(server
     assert str(place.fetch(place.resolve("library/small:1"))) == AMD64.digest
     reference = f"library/small@{AMD64.digest}"
     assert f"another registry was used for {reference}: {fault.url}: served another manifest" in place.notes
+
+
+def test_a_registry_that_serves_no_image_is_passed_over_and_told_when_it_is_the_only_one(
+    server: Registry, fault: FaultServer
+) -> None:
+    fault.serve("/v2/library/small/manifests/1", Reply(body=b"<html>log in to this network</html>"))
+    assert Place(fault.url, server.url).resolve("library/small:1").index is not None
+    with pytest.raises(Corrupt, match="not readable as JSON"):
+        Place(fault.url).resolve("library/small:1")
 
 
 def test_a_layer_that_breaks_off_goes_on_with_a_new_token_when_the_old_one_has_run_out(fault: FaultServer) -> None:
@@ -355,3 +375,30 @@ def test_an_index_that_states_another_size_is_refused(fault: FaultServer) -> Non
     fault.serve("/v2/x/manifests/2", Reply(body=index(extra=[{**AMD64.entry(), "size": 1}])[1]))
     with pytest.raises(Corrupt, match="another size than its index states"):
         Place(fault.url).resolve("x:2", "linux/amd64")
+
+
+def test_without_a_registry_it_is_said_how_to_name_one(server: Registry) -> None:
+    pin = Place(server.url).resolve("library/small:1")
+    for ask in (lambda: Place().resolve("library/small:1"), lambda: Place().fetch(pin)):
+        with pytest.raises(HostRefuses) as caught:
+            ask()
+        assert "DERIVE_MIRROR_OCI" in str(caught.value.hint)
+
+
+def test_an_archive_does_where_no_registry_has_it(server: Registry, fault: FaultServer, tmp_path: Path) -> None:
+    pin = Place(server.url).resolve("library/small:1")
+    kept = tmp_path / "blobs/sha256"
+    kept.mkdir(parents=True)
+    for name, data in {**AMD64.blobs, AMD64.digest: AMD64.manifest}.items():
+        (kept / name.partition(":")[2]).write_bytes(data)
+    for place in (Place(fault.url), Place()):
+        mirrors = FixedMirrors(archive_places=(ArchiveFolder(path=str(tmp_path)),))
+        place.fetcher = Fetcher(store=place.store, mirrors=mirrors, progress=place, settings=QUICK)
+        assert str(place.fetch(pin, reuse=False)) == AMD64.digest
+
+
+def test_an_answer_without_an_end_is_refused(fault: FaultServer) -> None:
+    fault.serve("/v2/x/manifests/1", Reply(body=bytes(5 << 20)))
+    with pytest.raises(Unavailable) as caught:
+        Place(fault.url).resolve("x:1")
+    assert "an answer of more than 4194304 bytes" in caught.value.detail[0]
