@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -109,6 +110,14 @@ class PatchProject:
         )
         assert done.returncode in codes, (arguments, done.stdout, done.stderr)
         return done.stdout.decode("utf-8", "surrogateescape")
+
+
+@contextmanager
+def quick_folder() -> Iterator[Path]:
+    """Lend a folder in memory where there is one: syncing thousands of small files to a disk tests the disk."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory) as name:
+        yield Path(name)
 
 
 @contextmanager

@@ -11,10 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from derive.errors import DeriveError, Unavailable, UpstreamGone
+from derive.errors import DeriveError, HostRefuses, Unavailable, UpstreamGone
 
 Kind: TypeAlias = Literal[
-    "no-repository", "no-ref", "no-commit", "refused-id", "dumb", "denied", "format", "transient", "silent", "other"
+    "no-repository",
+    "no-ref",
+    "no-commit",
+    "refused-id",
+    "dumb",
+    "denied",
+    "format",
+    "transient",
+    "silent",
+    "space",
+    "other",
 ]
 """``refused-id``: the server gives branches and tags, and no commit by its id. ``dumb``: it serves plain files."""
 
@@ -26,16 +36,18 @@ _KINDS: Sequence[tuple[Kind, str]] = (
     ("no-ref", r"couldn't find remote ref"),
     ("dumb", r"dumb http transport does not support shallow"),
     ("format", r"mismatched algorithms"),
+    ("space", r"No space left on device|Disk quota exceeded"),
     ("denied", r"Authentication failed|could not read (Username|Password)|terminal prompts disabled"),
     ("denied", r"Permission denied|Host key verification failed|Too many authentication failures"),
     ("denied", r"dubious ownership|returned error: 40[13]|transport '[^']*' not allowed"),
     ("no-repository", r"[Rr]epository '?[^'\n]*'? ?(not found|does not exist)|returned error: 4(04|10)"),
     ("no-repository", r"does not appear to be a git repository|not a git repository|repository not exported"),
-    ("silent", r"Connection timed out|Operation timed out|Could(n't| not) resolve host|Connection refused"),
+    ("silent", r"Connection timed out|Operation timed out|Could(n't| not) resolve (host|proxy)|Connection refused"),
     ("silent", r"Failed to connect|No route to host|Network is unreachable"),
     ("transient", r"early EOF|RPC failed|hung up unexpectedly|unexpected disconnect|Connection (reset|closed)"),
     ("transient", r"returned error: (5\d\d|429|408)|Empty reply|timed out|index-pack failed|Broken pipe"),
-    ("transient", r"(inflate|pack) .*(corrupt|error)|bad pack header|transfer closed|SSL_read"),
+    ("transient", r"invalid index-pack output|pack has bad object|pack is corrupted|transfer closed"),
+    ("transient", r"bad (pack header|line length|band)|protocol error|SSL_read|GnuTLS recv error"),
 )
 _PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
 _PROGRESS = re.compile(r"^(remote: )?[A-Z][a-z]+( [a-z]+)*: +\d+")
@@ -85,6 +97,7 @@ def _reason(said: str) -> str:
     told = [re.sub(r"^(fatal|error|remote): *(error: |fatal: )?", "", line) for line in lines]
     told = list(dict.fromkeys(line for line in told if line))
     text = "; ".join(told[-3:]) or "git failed and said nothing"
+    text = "".join(letter if letter.isprintable() else "?" for letter in text)  # servers have their say in it
     return text if len(text) <= _MOST else text[:_MOST] + "..."
 
 
@@ -112,6 +125,11 @@ def no_answer(subject: Subject, tried: Sequence[Tried]) -> DeriveError:
         hint = other if subject.submodule else f"run: derive lock --update {subject.name}, or {other}"
         return UpstreamGone(f"{subject.name}: nobody serves {subject.what}", detail=lines, hint=hint)
     return Unavailable(f"{subject.name}: {subject.what} could not be had", detail=lines, hint=_hint(kinds))
+
+
+def no_space(name: str) -> HostRefuses:
+    """Return the error for a disk that is full."""
+    return HostRefuses(f"no space left for {name}", hint="free some space, or name another --store")
 
 
 def _hint(kinds: set[Kind]) -> str:

@@ -90,7 +90,7 @@ def fetch_git(
         Corrupt: the commit is there, and its tree, a submodule or the contents are not those pinned.
     """
     session = session or Session(progress=progress or Quiet())
-    sought = Sought(commit=wanted.commit, tag=wanted.tag, branch=wanted.branch)
+    sought = Sought(commit=wanted.commit, tag=wanted.tag, branch=wanted.branch, tag_object=wanted.tag_object)
     subject = Subject(name=wanted.name, what=f"commit {wanted.commit}")
     paths = frozenset(pin.path for pin in wanted.submodules)
     mode = Submodules(wanted=paths, urls=submodule_urls or {}, mirrors=mirrors)
@@ -122,22 +122,27 @@ class _Found:
 def _find(scratch: Scratch, request: GitRequest, place: Place) -> _Found:
     """Ask one place what a request means, and bring it; raises GitFailure."""
     commit, branch, tag_object = request.commit, request.branch, None
+    notes: list[str] = []
     if request.tag is not None:
         ref = f"refs/tags/{request.tag}"
         ids = scratch.names(place, ref, f"{ref}^{{}}").ids
-        peeled = ids.get(f"{ref}^{{}}")
-        commit = commit or peeled or ids.get(ref)
-        tag_object = ids[ref] if peeled is not None and peeled == commit else None
+        leads_to = ids.get(f"{ref}^{{}}", ids.get(ref))
+        commit = commit or leads_to
+        if leads_to == commit and leads_to != ids.get(ref):
+            tag_object = ids[ref]
+        elif leads_to != commit:
+            notes.append(f"tag {request.tag} leads to {leads_to or 'nothing'}, not to the commit that is named")
     elif commit is None:
         ref = f"refs/heads/{branch}" if branch is not None else "HEAD"
         names = scratch.names(place, ref)
         commit, branch = names.ids.get(ref), branch if branch is not None else names.head
     if commit is None:
         raise GitFailure("no-ref", f"has no {_what(request)}")
-    note = scratch.bring(place, Sought(commit=commit, tag=request.tag, branch=branch))
+    sought = Sought(commit=commit, tag=request.tag, branch=branch, tag_object=tag_object)
+    note = scratch.bring(place, sought)
+    notes += [note] if note is not None else []
     tags = scratch.bring_tags(place, tag_object, commit) if tag_object is not None else ()
-    notes = (note,) if note is not None else ()
-    return _Found(commit=commit, branch=branch, tag_object=tag_object, tags=tags, notes=notes)
+    return _Found(commit=commit, branch=branch, tag_object=tag_object, tags=tags, notes=tuple(notes))
 
 
 def _what(request: GitRequest) -> str:

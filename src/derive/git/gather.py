@@ -6,6 +6,7 @@ Edge: git, the network, the file system, the store.
 
 from __future__ import annotations
 
+import errno
 import itertools
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from pathlib import Path
 from derive.canonical import Digest, escape
 from derive.errors import Corrupt, InputErrors, Problem
 from derive.git.contents import LARGEST_POINTER, MODULES_FILE, GitContents, Leaf, is_pointer, parse_modules, walk
-from derive.git.failures import GitFailure, Subject
+from derive.git.failures import GitFailure, Subject, no_space
 from derive.git.model import SubmodulePin, check_url
 from derive.git.objects import LINK, PROGRAM, ObjectError, tree_of
 from derive.git.places import Place, base_name, is_folder, join_url, places, submodule_places
@@ -114,6 +115,10 @@ class Gathering:
             listing: Listing = add_members(store, members)
         except (AbsentObject, ListingError) as error:
             raise Corrupt(f"{self.name}: the repository is not whole: {error}") from error
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise no_space(self.name) from error
+            raise
         proof = GitProof(
             commit=self.parts[0].raw,
             tags=tags,
@@ -156,7 +161,7 @@ class Gathering:
         problems += [
             Problem(where=f"{where}: {escape(part.path(path))}", message=fault)
             for path in wanted
-            if path in urls and (fault := _fault_of(urls[path]))
+            if path in urls and (fault := _fault_of(join_url(part.around[0].url, urls[path])))
         ]
         if problems:
             raise InputErrors(problems)
@@ -230,8 +235,6 @@ def _modules(name: str, part: Part, leaf: Leaf) -> dict[bytes, str]:
 
 def _fault_of(url: str) -> str:
     """Return what is wrong with a submodule's URL, or nothing."""
-    if url.startswith(("./", "../")):
-        return ""
     try:
         check_url(url)
     except ValueError as error:

@@ -21,6 +21,9 @@ _LONG_ID = re.compile(r"[0-9a-f]{64}")
 # What git check-ref-format refuses, and a few characters that no one needs in a wish.
 _NOT_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|^[-/.]|[/.]$|^@$")
 
+_SHORT = re.compile(r"([^/:@]+@)?(\[[0-9A-Fa-f:]+\]|[^-/:@][^/:@]*):(?!:|//).+")
+_AUTHORITY = re.compile(r"(.*@)?(\[[0-9A-Fa-f:.]+\]|[^:@]*)(:[0-9]*)?")
+
 SCHEMES = ("https", "http", "ssh", "git", "file")
 
 
@@ -48,12 +51,14 @@ def check_url(text: str) -> str:
     """
     scheme, found, rest = text.partition("://")
     if text.startswith("-") or any(ord(letter) < 0x21 or ord(letter) == 0x7F for letter in text):
-        raise ValueError(f"not a URL: {text!r}")
+        raise ValueError("not a URL: it has blanks or other odd characters, or begins with a hyphen")
     if found:
         if scheme.lower() not in SCHEMES or not rest or rest.startswith("-"):
-            raise ValueError(f"not a URL that git is given here ({', '.join(SCHEMES)}): {text!r}")
-    elif "::" in text or not (text.startswith("/") or re.fullmatch(r"[^/:]+:(?!//).+", text)):
-        raise ValueError(f"neither a URL, host:path nor an absolute path: {text!r}")
+            raise ValueError(f"a URL of none of the kinds that git is given here: {', '.join(SCHEMES)}")
+        if not _AUTHORITY.fullmatch(rest.partition("/")[0]):
+            raise ValueError("a URL whose port is no number (a slash in a password is written %2F)")
+    elif not text.startswith("/") and not _SHORT.fullmatch(text):
+        raise ValueError("neither a URL, host:path nor an absolute path")
     return text
 
 

@@ -92,7 +92,7 @@ def find_newer_git(
             names = scratch.names(place)
             if not names.ids:
                 raise GitFailure("no-ref", "has no branches and tags")
-            return names
+            return names if seen.branch is not None else Names(names.ids, scratch.names(place, "HEAD").head)
 
         _, names = first_that_gives(places(urls, mirrors, seen.name), subject, ask)
     branch = seen.branch if seen.branch is not None else names.head

@@ -17,6 +17,7 @@ from derive.net.places import display, hide_credentials
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 # host:path, as ssh is written short: no slash before the first colon, or it would be a path.
 _SHORT = re.compile(r"(?:([^/:@]+)@)?(\[[^]]+\]|[^/:]+):(?!//)(.*)")
+_HELPER = re.compile(r"[A-Za-z0-9+.-]+::")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def is_folder(url: str) -> bool:
     scheme = _SCHEME.match(url)
     if scheme is not None:
         return scheme[1].lower() == "file"
-    return "::" not in url and not _SHORT.fullmatch(url)
+    return not _HELPER.match(url) and not _SHORT.fullmatch(url)
 
 
 def mirror_urls(mirrors: Sequence[str], name: str, url: str) -> tuple[str, ...]:
@@ -136,7 +137,7 @@ def is_ssh(url: str) -> bool:
     scheme = _SCHEME.match(url)
     if scheme is not None:
         return scheme[1].lower() in ("ssh", "git+ssh", "ssh+git")
-    return not is_folder(url) and "::" not in url
+    return not is_folder(url) and not _HELPER.match(url)
 
 
 def _host_and_path(url: str) -> str:

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +30,7 @@ _GUARD = Path(__file__).with_name("guard.py")
 _LOOK_S = 0.1  # how often progress and the wish to stop are looked at
 _MOST_TEXT = 64 << 20
 _LAST_WORDS = 64 << 10
-_PROTOCOLS = "https:http:ssh:git"
+_PROTOCOLS = ("https", "http", "ssh", "git")
 
 _KEPT = frozenset(
     """
@@ -44,6 +44,7 @@ _KEPT = frozenset(
 """Variables of git's that say how a person reaches servers; all others name repositories, or change what git does."""
 
 _SETTINGS = (
+    "core.attributesFile=/dev/null",
     "core.hooksPath=/dev/null",  # a fetch runs hooks
     "core.fsync=none",  # the repository is scratch
     "core.fsyncObjectFiles=false",
@@ -75,6 +76,7 @@ class Session:
     attempts: int = 3
     pause_s: float = 1.0
     _down: dict[str, str] = field(default_factory=dict)
+    _ways: dict[Place, Mapping[str, str]] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def check_up(self, place: Place) -> None:
@@ -83,6 +85,16 @@ class Session:
             reason = self._down.get(place.origin)
         if reason is not None:
             raise GitFailure("silent", f"not asked again in this run: {reason}")
+
+    def ways(self, place: Place, find: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
+        """Return how a place is reached, found once in a run."""
+        with self._guard:
+            known = self._ways.get(place)
+        if known is None:
+            known = find()
+            with self._guard:
+                self._ways[place] = known
+        return known
 
     def stop_when_asked(self) -> None:
         """Raise Interrupted when this run is to stop."""
@@ -120,14 +132,16 @@ class Git:
         """Make the bare repository."""
         self.local("init", "--quiet", "--bare", "--template=", str(self.folder), repository=False)
 
-    def local(self, *arguments: str, repository: bool = True, given: bytes | None = None) -> bytes:
-        """Run a command that uses no network, and return what it printed; raises GitFailure."""
+    def local(self, *arguments: str, repository: bool = True, own_settings: bool = False) -> bytes:
+        """Run a command that uses no network, and return what it printed; raises GitFailure.
+
+        Nobody's settings count, but where ``own_settings`` are asked for.
+        """
         done = subprocess.run(
             self.command(arguments, repository=repository),
-            env=_environment({}),
+            env=_environment({}) if own_settings else _neutral(),
             cwd=self.folder.parent,
-            input=given,
-            stdin=subprocess.DEVNULL if given is None else None,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
             start_new_session=True,
@@ -146,7 +160,7 @@ class Git:
             Interrupted: the session is to stop.
         """
         command = self.command(arguments)
-        environ = _environment({**self._ways(place), **(variables or {})})
+        environ = _environment({**self.session.ways(place, lambda: self._ways(place)), **(variables or {})})
         return _Watch(self, place, name).run(command, environ)
 
     def command(self, arguments: Sequence[str], *, repository: bool = True) -> list[str]:
@@ -159,7 +173,7 @@ class Git:
         """Start the process that answers ids with objects; it ends when its standard input does."""
         return subprocess.Popen(
             self.command(("cat-file", "--batch")),
-            env=_environment({}),
+            env=_neutral(),
             cwd=self.folder.parent,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -169,10 +183,10 @@ class Git:
 
     def _ways(self, place: Place) -> dict[str, str]:
         """Return the variables that say which transports may be used, and how."""
-        meant = self.local("ls-remote", "--get-url", place.url).decode("utf-8", "surrogateescape").rstrip("\n")
+        meant = os.fsdecode(self.local("ls-remote", "--get-url", "--", place.url, own_settings=True)).rstrip("\n")
         # A folder is asked when it was named, or when the person's own insteadOf leads there.
         allowed = is_folder(meant) and (place.local or meant != place.url)
-        ways = {"GIT_ALLOW_PROTOCOL": f"{_PROTOCOLS}:file" if allowed else _PROTOCOLS}
+        ways = {"GIT_ALLOW_PROTOCOL": ":".join(_allowed(folders=allowed))}
         if is_ssh(meant) and not os.environ.keys() & {"GIT_SSH", "GIT_SSH_COMMAND"} and not self._own_ssh():
             alive = f"-o ServerAliveInterval=15 -o ServerAliveCountMax={max(1, int(self.session.silent_s / 15))}"
             ways["GIT_SSH_COMMAND"] = f"ssh -o BatchMode=yes -o ConnectTimeout=30 {alive}"
@@ -180,7 +194,7 @@ class Git:
 
     def _own_ssh(self) -> bool:
         try:
-            return bool(self.local("config", "--get", "core.sshCommand"))
+            return bool(self.local("config", "--get", "core.sshCommand", own_settings=True))
         except GitFailure:
             return False
 
@@ -289,6 +303,13 @@ class _Watch:
                 stream.close()
 
 
+def _allowed(*, folders: bool) -> list[str]:
+    """Return the transports that git may use; a person may have ruled some out."""
+    ruled = os.environ.get("GIT_ALLOW_PROTOCOL")
+    kinds = (*_PROTOCOLS, "file") if folders else _PROTOCOLS
+    return [kind for kind in kinds if ruled is None or kind in ruled.split(":")]
+
+
 def _environment(more: Mapping[str, str]) -> dict[str, str]:
     """Return what git gets to see: the person's variables, without those that would change what git does."""
     kept = {
@@ -300,3 +321,9 @@ def _environment(more: Mapping[str, str]) -> dict[str, str]:
         kept.pop(key, None)
     quiet = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "GIT_DEFAULT_HASH": "sha1"}
     return {**kept, "LC_ALL": "C", **quiet, "GIT_NO_LAZY_FETCH": "1", **more}
+
+
+def _neutral() -> dict[str, str]:
+    """Return the variables under which git does the same for everybody."""
+    kept = {key: value for key, value in _environment({}).items() if not key.startswith("GIT_CONFIG")}
+    return {**kept, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1"}

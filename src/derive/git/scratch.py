@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from derive.errors import Corrupt, Interrupted, expected_got
-from derive.git.failures import GitFailure, Subject, Tried, no_answer
+from derive.git.failures import GitFailure, Subject, Tried, no_answer, no_space
 from derive.git.objects import parse_tag
 from derive.git.places import Place
 from derive.git.program import Git, Session
@@ -40,12 +40,16 @@ class Names:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sought:
-    """A commit, and where to look for it on a server that gives no commit by its id; ``depth`` counts it and parents."""
+    """A commit, and where to look for it on a server that gives none by its id.
+
+    ``depth``: commits to fetch in a row, itself and parents. ``tag_object``: fetched with it where it is still there.
+    """
 
     commit: str
     depth: int = 1
     tag: str | None = None
     branch: str | None = None
+    tag_object: str | None = None
 
 
 class Scratch:
@@ -60,10 +64,13 @@ class Scratch:
     def names(self, place: Place, *patterns: str) -> Names:
         """Return those of a server's refs that are called so, tags with what they lead to (``^{}``).
 
+        Without patterns all its branches and tags, and no others: a host may keep a ref for each change ever proposed.
+
         Raises:
             GitFailure: it does not answer, or has another object format.
         """
-        said = self._asking(place, lambda: self.git.remote(place, "ls-remote", "--symref", "--", place.url, *patterns))
+        which = ("--symref",) if patterns else ("--heads", "--tags")
+        said = self._asking(place, lambda: self.git.remote(place, "ls-remote", *which, "--", place.url, *patterns))
         ids: dict[str, str] = {}
         head = None
         for line in said.decode("utf-8", "surrogateescape").splitlines():
@@ -82,6 +89,14 @@ class Scratch:
         Raises:
             GitFailure: this place does not give it.
         """
+        if sought.tag_object is not None:
+            try:
+                self._fetch(place, sought.commit, sought.tag_object, depth=sought.depth)
+            except GitFailure as failure:
+                if failure.kind not in ("refused-id", "dumb", "no-commit"):
+                    raise
+            else:
+                return None
         try:
             self._fetch(place, sought.commit, depth=sought.depth)
         except GitFailure as failure:
@@ -89,16 +104,7 @@ class Scratch:
                 raise
         else:
             return None
-        ref = f"refs/tags/{sought.tag}" if sought.tag else f"refs/heads/{sought.branch}" if sought.branch else None
-        for wanted in (ref, "refs/*"):
-            if wanted is None:
-                continue
-            with suppress(_NoRef):
-                self._fetch_whole(place, wanted)
-            if self._has(sought.commit):
-                what = "every branch and tag" if wanted == "refs/*" else wanted.removeprefix("refs/")
-                return f"{place.shown} gives no commit by its id: {what} was fetched with all history"
-        raise GitFailure("no-commit", "gives no commit by its id, and none of its branches and tags reaches this one")
+        return self._look_for(place, sought)
 
     def bring_tags(self, place: Place, tag_object: str, commit: str) -> tuple[bytes, ...]:
         """Fetch an annotated tag by its id; return the tag objects from it to the commit.
@@ -125,6 +131,19 @@ class Scratch:
         """Begin to read objects; use it as a context manager."""
         return ObjectReader(self.git)
 
+    def _look_for(self, place: Place, sought: Sought) -> str:
+        """Fetch what is named with all history until the commit is there; say what it took."""
+        ref = f"refs/tags/{sought.tag}" if sought.tag else f"refs/heads/{sought.branch}" if sought.branch else None
+        for wanted in (ref, "refs/*"):
+            if wanted is None:
+                continue
+            with suppress(_NoRef):
+                self._fetch_whole(place, wanted)
+            if self._has(sought.commit):
+                what = "every branch and tag" if wanted == "refs/*" else wanted.removeprefix("refs/")
+                return f"{place.shown} gives no commit by its id: {what} was fetched with all history"
+        raise GitFailure("no-commit", "gives no commit by its id, and none of its branches and tags reaches this one")
+
     def _has(self, name: str, kind: str = "commit") -> bool:
         try:
             self.git.local("cat-file", "-e", f"{name}^{{{kind}}}")
@@ -132,11 +151,11 @@ class Scratch:
             return False
         return True
 
-    def _fetch(self, place: Place, name: str, *, depth: int) -> None:
-        """Fetch one object by its id."""
+    def _fetch(self, place: Place, *names: str, depth: int) -> None:
+        """Fetch objects by their ids."""
         trace = self.git.folder / "trace"
         trace.unlink(missing_ok=True)
-        arguments = (*_FETCH, f"--depth={depth}", "--", place.url, f"+{name}:refs/derive/{name}")
+        arguments = (*_FETCH, f"--depth={depth}", "--", place.url, *(f"+{name}:refs/derive/{name}" for name in names))
 
         def once() -> bytes:
             try:
@@ -197,11 +216,14 @@ def first_that_gives(
     Raises:
         UpstreamGone: all answer, and none has it.
         Unavailable: it cannot be had now.
+        HostRefuses: no space is left on this machine.
     """
     tried: list[Tried] = []
     for place in places:
         try:
             return place, attempt(place)
         except GitFailure as failure:
+            if failure.kind == "space":
+                raise no_space(subject.name) from failure
             tried.append(Tried(shown=place.shown, failure=failure))
     raise no_answer(subject, tried)

@@ -33,6 +33,7 @@ DEMO = Subject(name="demo", what="tag v1")
         ("error: RPC failed; curl 56 GnuTLS recv error\nfatal: early EOF", "transient"),
         ("fatal: unable to access 'x': The requested URL returned error: 502", "transient"),
         ("fatal: the remote end hung up unexpectedly", "transient"),
+        ("fatal: write error: No space left on device\nfatal: fetch-pack: invalid index-pack output", "space"),
         ("fatal: something new", "other"),
         ("", "other"),
     ],
@@ -49,6 +50,10 @@ def test_a_reason_is_short_and_without_progress() -> None:
     reason = classify(said).reason
     assert reason.startswith("early EOF; xxx")
     assert len(reason) < 320
+
+
+def test_what_a_server_says_cannot_steer_a_terminal() -> None:
+    assert classify("remote: \x1b[2Jgone\x07\nfatal: no").reason == "?[2Jgone?; no"
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,11 @@ def test_a_tree_object_reads_back_as_written() -> None:
         (b"100600 a\0" + b"x" * 20, "unknown mode"),
         (b"100644 \0" + b"x" * 20, "no folder can hold"),
         (b"100644 .\0" + b"x" * 20, "no folder can hold"),
+        (b"100644 ..\0" + b"x" * 20, "no folder can hold"),
+        (b"100644 a/b\0" + b"x" * 20, "no folder can hold"),
+        (b"140000 a\0" + b"x" * 20, "unknown mode"),
+        ((b"100644 a\0" + b"x" * 20) * 2, "twice"),
+        (b"100644 b\0" + b"x" * 20 + b"100644 a\0" + b"x" * 20, "out of order"),
         (b"100644 .gIt\0" + b"x" * 20, "never lays out"),
     ],
 )

@@ -51,6 +51,11 @@ def test_folders_are_asked_where_they_were_named_or_the_person_leads_there(repos
     assert ways(repository, "https://h.example/x")["GIT_ALLOW_PROTOCOL"] == "https:http:ssh:git:file"
 
 
+def test_transports_that_the_person_ruled_out_stay_out(repository: Git, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "ssh:ext")
+    assert ways(repository, "https://h.example/x")["GIT_ALLOW_PROTOCOL"] == "ssh"
+
+
 def test_instead_of_counts_when_ssh_is_started(repository: Git, tmp_path: Path) -> None:
     (tmp_path / "gitconfig").write_text('[url "git@h.example:"]\n\tinsteadOf = https://h.example/\n')
     assert "GIT_SSH_COMMAND" in ways(repository, "https://h.example/x")
