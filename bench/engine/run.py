@@ -23,16 +23,20 @@ from speed.image import run as run_image
 from speed.layers import run as run_layers
 from speed.machine import facts_of, go_ahead, load
 from speed.memory import run as run_memory
+from speed.patches import run as run_patches
 from speed.planning import run as run_planning
 from speed.scratch import Bench, bench
 from speed.startup import run as run_startup
 from speed.table import Row, document, render
+from speed.why import run as run_why
 
 Measure = Callable[[Bench, Callable[[str], None]], list[Row]]
 
 GROUPS: dict[str, Measure] = {
     "startup": run_startup,
     "planning": run_planning,
+    "why": run_why,
+    "patches": run_patches,
     "hashing": run_hashing,
     "layers": run_layers,
     "memory": run_memory,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from derive.store.local import LocalStore
 from support.small import PATCH, Small, small_project
 
 HEAD = "Origin: vendor\nWhen-To-Drop: never\n\n"
@@ -129,9 +130,19 @@ def test_a_patch_without_which_every_output_is_the_same_is_dead(small: Small) ->
     assert ran.code == 1, ran.err
     rows = {line.split()[0]: line for line in ran.out.splitlines() if ".patch" in line}
     assert rows["0001-unused.patch"].endswith("dead: every output is the same")
-    assert "needed: hello-patched: patches/hello/0003-later.patch: greeting: hunk 1: " in rows["0002-greet.patch"]
+    reason = "needed: hello-patched without 0002-greet.patch: patches/hello/0003-later.patch: greeting: hunk 1: "
+    assert reason in rows["0002-greet.patch"]
     assert rows["0003-later.patch"].endswith("changes hello: out")
     assert {path: path.read_bytes() for path in small.root.rglob("*") if path.is_file()} == before
+
+
+def test_a_build_without_a_patch_is_not_taken_for_one_of_the_project(small: Small) -> None:
+    """Whoever asks later for the log of that name, or why it was built, hears of the project's own builds alone."""
+    assert small.here("patches", "status", "hello", "--outputs", "hello").code == 0
+    with LocalStore(small.store) as store, store.database.cursor() as cursor:
+        names = [str(row[0]) for row in cursor.execute("SELECT DISTINCT name FROM steps")]
+    assert "hello without 0001-greet.patch" in names
+    assert not any(name.startswith("tools without") for name in names)
 
 
 def test_one_patch_is_left_out_of_an_image_whose_layers_count(small: Small) -> None:

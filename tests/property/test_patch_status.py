@@ -73,6 +73,22 @@ def test_exactly_the_hunks_that_a_source_took_are_found_there(case: tuple[Texts,
     assert all(isinstance(place, Place) for place in judged.verdict.open)
 
 
+@given(case=patches(), data=st.data())
+def test_a_patch_that_is_put_back_in_steps_is_undone_whatever_else_changed(
+    case: tuple[Texts, Modify], data: st.DataObject
+) -> None:
+    """One patch, another that adds lines at the end, and one that puts back what the first did."""
+    before, patch = case
+    tail = [5000, 5001, 5002, 5003][: data.draw(st.integers(0, 4))]
+    texts = [contents(before), result(contents(before), patch)]
+    texts += [texts[-1] + contents(tail)] if tail else []
+    texts.append(contents(before) + contents(tail))
+    steps = [(Modify(path=b"f", hunks=hunks_between(a, b)),) for a, b in pairwise(texts)]
+    found = judge([Named(name=str(at), operations=one) for at, one in enumerate(steps)], state(texts[0]).get)
+    assert found[0].verdict == Shadowed(by=(str(len(steps) - 1),), undone=True)
+    assert all(isinstance(one.verdict, Applies) for one in found[1:])
+
+
 @given(data=st.data(), size=st.integers(0, 30), count=st.integers(1, 5))
 def test_a_series_applies_when_every_patch_is_said_to(data: st.DataObject, size: int, count: int) -> None:
     """Patches made against other versions of a file, in any order: the verdicts agree with what applying does."""

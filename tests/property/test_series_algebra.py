@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Series as an algebra: opening and making again are inverses, order matters only where patches meet, nothing is lost."""
+"""Series as an algebra: opening and making again are inverses, and order matters only where patches meet."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -23,7 +20,7 @@ from derive.patches.parse import parse_patch
 from derive.patches.rebase import rebase_tree, start
 from derive.patches.render import patch_file, render
 from derive.trees.pack import NewFile, add_members
-from support.patch_project import PatchProject, patch_project, read_tree, write_tree
+from support.patch_project import PatchProject, patch_project, quick_folder, read_tree, write_tree
 
 Tree = dict[bytes, FileState]
 
@@ -73,9 +70,7 @@ def series_of(trees: list[Tree]) -> dict[str, bytes]:
 
 @contextmanager
 def project(source: Tree, patches: Mapping[str, bytes]) -> Iterator[PatchProject]:
-    # In memory where that can be had: what is tested here is no disk.
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=memory) as place, patch_project(Path(place), source, patches) as made:
+    with quick_folder() as place, patch_project(place, source, patches) as made:
         yield made
 
 
@@ -141,7 +136,7 @@ def test_patches_of_different_files_commute(source: Tree, first: FileState, seco
             made.git("cherry-pick", commit)
         done = made.refresh()
         assert done.moved
-        assert not (done.changed or done.new or done.dropped)
+        assert done.changed + done.new + done.dropped == ()
         assert made.patched() == before
         assert {name: text for name, text in made.files().items() if name != "series"} == {
             name: text for name, text in files.items() if name != "series"
@@ -171,7 +166,9 @@ def test_squashed_and_split_again_is_the_series_that_it_was(trees: list[Tree]) -
 
 @SLOW
 @given(trees=histories(), data=st.data())
-def test_a_change_folded_into_a_patch_is_in_the_tree_and_in_no_other_patch(trees: list[Tree], data: st.DataObject) -> None:
+def test_a_change_folded_into_a_patch_is_in_the_tree_and_in_no_other_patch(
+    trees: list[Tree], data: st.DataObject
+) -> None:
     with project(trees[0], series_of(trees)) as made:
         before = made.patched()
         made.edit()

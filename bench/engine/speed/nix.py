@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +56,19 @@ class Nix:
     def instantiate(self, archives: int) -> Sample:
         """Instantiate that many fetches, as many derivations that use one each, and one that uses them all."""
         return self._run("nix-instantiate", self._file(f"many-{archives}", _MANY.replace("COUNT", str(archives))))
+
+    def tree(self, archives: int) -> Callable[[], Sample]:
+        """Instantiate as :meth:`instantiate` does, and return what prints the tree of all of it."""
+        argv: list[str | Path] = ["nix-instantiate", "--store", self.folder / "store"]
+        self.instantiate(archives)
+        done = subprocess.run(
+            [*argv, self.folder / f"many-{archives}.nix"],
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return lambda: self._run("nix-store", "--query", "--tree", done.stdout.strip())
 
     def instantiate_one(self) -> Sample:
         """Instantiate the derivation of :meth:`build_one`."""

@@ -151,6 +151,8 @@ class Executor:
         """
         self._engine = engine_digest().hex
         self._outputs = {s.derivation.id: s.outputs for s in plan.steps if s.outputs is not None}
+        for derivation, resolved in plan.cutoffs:
+            self.store.database.map_derivation(derivation.id, derivation.name, resolved, derivation.encoded())
         pending = [step for step in plan.steps if step.action is not Action.REUSE]
         if not pending:
             return self._outputs[plan.target.id]

@@ -66,10 +66,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Steps in an order in which they can run. Reused steps are listed only where something above them needs them."""
+    """Steps in an order in which they can run. Reused steps are listed only where something above them needs them.
+
+    ``cutoffs`` are derivations never seen under their id whose resolved derivation was realised: whoever runs the plan
+    remembers that they mean the same.
+    """
 
     target: Derivation
     steps: tuple[Step, ...]
+    cutoffs: tuple[tuple[Derivation, Digest], ...] = ()
 
     def of(self, action: Action) -> tuple[Step, ...]:
         """Return the steps of one action."""
@@ -149,7 +154,8 @@ def make_plan(target: Derivation, knowledge: Knowledge, *, whole: bool = False) 
         if derivation.id not in needed and _moved_fetch(derivation, memory, knowledge):
             reason = "its name, version or place in the lock moved while its hash did not: fetched again"
             needed[derivation.id] = Step(derivation=derivation, action=Action.FETCH, reason=reason)
-    return Plan(target=target, steps=tuple(needed[d.id] for d in order if d.id in needed))
+    steps = tuple(needed[d.id] for d in order if d.id in needed)
+    return Plan(target=target, steps=steps, cutoffs=tuple(memory.cutoffs))
 
 
 class _Memory:
@@ -159,6 +165,7 @@ class _Memory:
         self._knowledge = knowledge
         self._resolved = dict(knowledge.resolved_ids([d.id for d in order]))
         self._known: dict[Digest, Known | None] = {}
+        self.cutoffs: list[tuple[Derivation, Digest]] = []
         self._find_cutoffs([d for d in order if d.id not in self._resolved and d.fixed is None])
 
     def is_named(self, derivation: Derivation) -> bool:
@@ -188,6 +195,9 @@ class _Memory:
                 self._resolved[derivation.id] = resolved_of(derivation, inputs).id
             self._known.pop(derivation.id, None)
             self.ask([derivation])
+            found = self._known[derivation.id]
+            if found is not None:
+                self.cutoffs.append((derivation, found.resolved))
 
 
 def known_inputs(derivation: Derivation, known: Callable[[Derivation], Known | None]) -> dict[str, Output] | None:

@@ -92,10 +92,11 @@ def _needed(args: argparse.Namespace, finder: Finder) -> int:
     from derive.why.answers import paths_lines
     from derive.why.documents import paths_body
     from derive.why.needs import why_needed
+    from derive.why.render import printable
 
     found = why_needed(finder, args.operand, parse_operand(args.inside, args.platform), everything=args.all)
     if wants_json(args):
-        answer_record("why-in", args.operand, paths_body(found.paths))
+        answer_record("why-in", printable(args.operand), paths_body(found.paths))
     elif found.paths:
         _print(args, paths_lines(found.paths, everything=args.all))
     if not found.paths:

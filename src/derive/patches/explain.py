@@ -16,6 +16,7 @@ from derive.patches.place import CONTEXT, Unplaced, ends_file, occurrences
 from derive.patches.reader import show_row
 
 REFRESH = "make the patch again against the source that is locked"
+ABSORBED = "delete the patch from the series if the source has absorbed it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +37,24 @@ class _Mismatch:
     got: bytes | None
 
 
-def why_not(hunk: Hunk, lines: Sequence[bytes], *, floor: int, found: Unplaced) -> Reason:
-    """Say why a hunk has no place in a file of these lines."""
+class Places:
+    """Where each line of a file stands, its ending aside: worked out once, when the first hunk has no place."""
+
+    def __init__(self, lines: Sequence[bytes]) -> None:
+        self.lines = lines
+        self._found: dict[bytes, list[int]] = {}
+
+    def of(self, line: bytes) -> Sequence[int]:
+        """Return the indexes at which a line stands."""
+        if not self._found:
+            for index, one in enumerate(self.lines):
+                self._found.setdefault(one.rstrip(b"\r\n"), []).append(index)
+        return self._found.get(line.rstrip(b"\r\n"), ())
+
+
+def why_not(hunk: Hunk, places: Places, *, floor: int, found: Unplaced) -> Reason:
+    """Say why a hunk has no place in a file."""
+    lines = places.lines
     if not hunk.old:
         return Reason(message="the hunk is for an empty file, and the file has lines", detail=_first(lines))
     if len(found.usable) > 1:
@@ -57,7 +74,7 @@ def why_not(hunk: Hunk, lines: Sequence[bytes], *, floor: int, found: Unplaced) 
     if found.fits:
         return _unusable(hunk, lines, floor, found.fits[0])
     applied = _already_applied(hunk, lines)
-    return applied if applied is not None else _nearest(hunk, lines)
+    return applied if applied is not None else _nearest(hunk, places)
 
 
 def difference(wanted: bytes, got: bytes) -> tuple[str, ...]:
@@ -90,14 +107,14 @@ def _already_applied(hunk: Hunk, lines: Sequence[bytes]) -> Reason | None:
         return None
     return Reason(
         message=f"already applied: the new side is in the file at {_numbers(places)}",
-        hint="delete the patch from the series if the source has absorbed it",
+        hint=ABSORBED,
     )
 
 
-def _nearest(hunk: Hunk, lines: Sequence[bytes]) -> Reason:
+def _nearest(hunk: Hunk, places: Places) -> Reason:
     """Compare with the place where most lines agree, line endings aside."""
-    start, agreeing = _best_alignment(hunk, lines)
-    mismatches = _mismatches(hunk, lines, start)
+    start, agreeing = _best_alignment(hunk, places)
+    mismatches = _mismatches(hunk, places.lines, start)
     first = mismatches[0]
     wanted, got = first.line.content, first.got
     detail = (f"agreeing  {agreeing} of {len(hunk.old)} lines", *expected_got(_show(wanted), _show(got)))
@@ -117,19 +134,18 @@ def _nearest(hunk: Hunk, lines: Sequence[bytes]) -> Reason:
     return Reason(message=f"the file differs from the hunk at line {first.number}", detail=detail)
 
 
-def _best_alignment(hunk: Hunk, lines: Sequence[bytes]) -> tuple[int, int]:
+def _best_alignment(hunk: Hunk, places: Places) -> tuple[int, int]:
     """Return the start index at which most old lines agree, the nearest to the stated one among equals."""
     stated = hunk.start - 1
-    positions: dict[bytes, list[int]] = {}
-    for index, line in enumerate(lines):
-        positions.setdefault(line.rstrip(b"\r\n"), []).append(index)
     votes: Counter[int] = Counter()
     for step, line in enumerate(hunk.old):
-        votes.update(at - step for at in positions.get(line.rstrip(b"\r\n"), ()) if at >= step)
+        votes.update(at - step for at in places.of(line) if at >= step)
     if not votes:
         return stated, 0
     start = min(votes, key=lambda at: (-votes[at], abs(at - stated), at))
-    exact = sum(mine == theirs for mine, theirs in zip(hunk.old, lines[start:], strict=False))
+    exact = sum(
+        mine == theirs for mine, theirs in zip(hunk.old, places.lines[start : start + len(hunk.old)], strict=False)
+    )
     return start, exact
 
 

@@ -45,7 +45,7 @@ def patch_document(operations: Sequence[FileOperation]) -> dict[str, Json]:
 
 
 def series_document(patches: Iterable[Patch]) -> list[Json]:
-    """Return the JSON value of patches in their order: the ``patches`` argument of the patch builder."""
+    """Return the JSON value of patches in their order: the ``series`` argument of the patch builder."""
     return [patch_document(patch.operations) for patch in patches]
 
 

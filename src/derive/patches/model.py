@@ -9,14 +9,29 @@ unmodified. Contents are bytes throughout: a line keeps its own ending, and a li
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never
 
 from derive.canonical import escape
-from derive.trees.listing import ListingError, check_path
+from derive.trees.listing import Directory, ListingError, Symlink, check_path
 
 Tag: TypeAlias = Literal[" ", "+", "-"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileState:
+    """A regular file: its contents and owner-execute bit."""
+
+    contents: bytes
+    executable: bool = False
+
+
+State: TypeAlias = FileState | Symlink | Directory | None
+"""What is at a path; None when nothing is."""
+
+Read: TypeAlias = Callable[[bytes], State]
+"""Gives the state of a path before a patch or a series. Symbolic links are not followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +245,31 @@ def removes(operation: FileOperation) -> bytes | None:
             return operation.path
         case Modify() | Create() | Copy() | SetExecutable():
             return None
+        case _:
+            assert_never(operation)
+
+
+def hunks_of(operation: FileOperation) -> tuple[Hunk, ...]:
+    """Return the hunks of an operation, none for one that has whole contents or none."""
+    match operation:
+        case Modify() | Rename() | Copy():
+            return operation.hunks
+        case Create() | Delete() | SetExecutable():
+            return ()
+        case _:
+            assert_never(operation)
+
+
+def counts(operation: FileOperation) -> tuple[int, int]:
+    """Return how many lines an operation adds and how many it removes."""
+    match operation:
+        case Create(contents=contents):
+            return len(split_lines(contents)), 0
+        case Delete(contents=contents):
+            return 0, len(split_lines(contents))
+        case Modify() | Rename() | Copy() | SetExecutable():
+            tags = [line.tag for hunk in hunks_of(operation) for line in hunk.lines]
+            return tags.count("+"), tags.count("-")
         case _:
             assert_never(operation)
 

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from derive.canonical import sha256
-from derive.patches.apply import FileState, Moved, State, apply_series
-from derive.patches.model import FileOperation
+from derive.patches.apply import Moved, apply_series
+from derive.patches.model import FileOperation, FileState, Read, State
+from derive.patches.proof import prove_tree
 from derive.store.protocol import Store, read_all
 from derive.trees.listing import Entry, File, Listing, parents
 from derive.trees.pack import Member, NewFile, add_members
@@ -26,7 +27,16 @@ def patch_tree(
 
     Raises:
         InputErrors: with every failing hunk and operation of the first patch that does not apply.
+        BuildFailed: when the result does not show every hunk, which is a fault of derive itself.
     """
+    applied = apply_series(series, reader(store, tree), names=names)
+    after = patched_listing(store, tree, applied.changes)
+    prove_tree(tree, after, applied.changes)
+    return after, applied.moved
+
+
+def reader(store: Store, tree: Listing) -> Read:
+    """Return what gives the state of each path of a stored tree."""
 
     def read(path: bytes) -> State:
         entry = tree.get(path)
@@ -34,8 +44,7 @@ def patch_tree(
             return entry
         return FileState(contents=read_all(store, entry), executable=entry.executable)
 
-    applied = apply_series(series, read, names=names)
-    return patched_listing(store, tree, applied.changes), applied.moved
+    return read
 
 
 def patched_listing(store: Store, tree: Listing, changes: Mapping[bytes, FileState | None]) -> Listing:

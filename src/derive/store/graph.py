@@ -7,14 +7,16 @@ Edge: the store's database. Reads alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from derive.canonical import Digest, Json
+from derive.errors import Corrupt
 from derive.store.database import Database
 
 _AT_ONCE = 500
+_SHAPE = {"builder": str, "build": str, "host": str, "arguments": dict, "inputs": dict}
 _ALL = "SELECT id, name, resolved, document FROM derivations"
 _BY_TIME = (
     "SELECT d.id, d.name, d.resolved, d.document FROM derivations d LEFT JOIN realisations r ON r.resolved = d.resolved"
@@ -57,19 +59,22 @@ def derivations(database: Database, ids: Iterable[Digest]) -> dict[Digest, Store
     return {one.id: one for one in map(_derivation, rows)}
 
 
-def load_closure(database: Database, targets: Iterable[Digest]) -> dict[Digest, StoredDerivation]:
-    """Return what is known of some derivations and all below them, but the fetches, which are named by hash alone.
+def load_closure(
+    database: Database, targets: Iterable[Digest], known: Container[Digest] = ()
+) -> dict[Digest, StoredDerivation]:
+    """Return some derivations and all below them, but the fetches, which are named by hash alone.
 
-    A closure may have gaps: a step that was never run here, because an equal one had been, has no row.
+    Nothing is asked below what is ``known`` already. A closure may have gaps: a step that was never run here, because
+    an equal one had been, has no row.
     """
     found: dict[Digest, StoredDerivation] = {}
     asked: set[Digest] = set()
-    level = set(targets)
+    level = {key for key in targets if key not in known}
     while level:
         asked |= level
         rows = derivations(database, sorted(level))
         found |= rows
-        level = {key for row in rows.values() for key in row.below()} - asked
+        level = {key for row in rows.values() for key in row.below() if key not in asked and key not in known}
     return found
 
 
@@ -166,5 +171,18 @@ def _rows(database: Database, sql: str, values: Sequence[object]) -> tuple[Store
 
 
 def _derivation(row: tuple[Any, ...]) -> StoredDerivation:
-    key, name, resolved, document = row
-    return StoredDerivation(id=Digest(key), name=name, resolved=Digest(resolved), document=json.loads(document))
+    key, name, resolved, text = row
+    document = _parsed(text)
+    if document is None:
+        message = f"the document of derivation {key[:12]} in the store's database is damaged"
+        raise Corrupt(message, hint="look what else is wrong: derive store verify")
+    return StoredDerivation(id=Digest(key), name=name, resolved=Digest(resolved), document=document)
+
+
+def _parsed(text: str) -> dict[str, Json] | None:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return None
+    whole = isinstance(document, dict) and all(isinstance(document.get(key), kind) for key, kind in _SHAPE.items())
+    return document if whole else None

@@ -375,3 +375,17 @@ def test_a_flat_output_is_present_as_a_blob_and_not_as_a_tree() -> None:
     assert actions(plan_of(DEB, memory)) == {"deb": "fetch"}
     memory = Memory(here={FlatOutput(sha256(b"deb"))})
     assert actions(plan_of(DEB, memory)) == {"deb": "fetch"}  # never fetched as it stands
+
+
+def test_a_derivation_that_is_cut_off_while_planning_is_named_with_what_it_means() -> None:
+    memory = Memory()
+    old = step("top", step("under", text="old"), n="top")
+    memory.run(make_plan(old, memory.knowledge()), gives=lambda derivation: derivation.name.encode())
+    moved = step("under", text="new")
+    memory.run(make_plan(moved, memory.knowledge()), gives=lambda derivation: derivation.name.encode())
+    new = step("top", moved, n="top")
+    plan = make_plan(new, memory.knowledge())
+    assert plan.is_done
+    ((derivation, resolved),) = plan.cutoffs
+    assert derivation == new
+    assert resolved == memory.resolved[old.id]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from derive.errors import InputErrors, Problem
-from derive.patches.apply import Applied, FileState, Read, State, apply_patch, apply_series
+from derive.patches.apply import Applied, FileState, Read, State, apply_patch, apply_series, try_patch
 from derive.patches.model import Copy, Create, Delete, FileOperation, Modify, Rename, SetExecutable
 from derive.patches.parse import parse_patch
 from derive.trees.listing import DIRECTORY, Symlink
@@ -258,3 +258,26 @@ def test_a_file_below_one_made_by_an_earlier_patch_and_the_reverse_are_refused()
 
 def test_an_empty_series_changes_nothing() -> None:
     assert apply_series((), reader({})) == Applied(changes={}, moved=())
+
+
+def test_a_folder_is_there_as_long_as_a_file_that_the_series_made_lies_in_it() -> None:
+    made = (Create(path=b"d/e/x", contents=b"x"),)
+    gone = (Delete(path=b"d/e/x", contents=b"x"),)
+    file = (Create(path=b"d", contents=b"file"),)
+    with pytest.raises(InputErrors) as caught:
+        apply_series((made, file), reader({}))
+    assert caught.value.problems()[0].message == "exists already, as a folder"
+    assert apply_series((made, gone, file), reader({})).changes == {b"d": FileState(contents=b"file")}
+    again = (Create(path=b"d/e/x", contents=b"y"),)
+    with pytest.raises(InputErrors):
+        apply_series((made, gone, again, file), reader({}))
+
+
+def test_a_patch_that_is_tried_says_everything_in_its_way_and_changes_nothing() -> None:
+    operations = (
+        SetExecutable(path=b"f", executable=True),
+        Create(path=b"f", contents=b""),
+        Delete(path=b"g", contents=b""),
+    )
+    tried = try_patch(operations, reader({b"f": b"x"}))
+    assert [(one.operation, one.path) for one in tried.refused] == [(1, b"f"), (2, b"g")]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from derive.patches.explain import Reason, difference, why_not
+from derive.patches.explain import Places, Reason, difference, why_not
 from derive.patches.model import Hunk, Line, split_lines
 from derive.patches.place import Unplaced, place
 
@@ -15,7 +15,7 @@ def explain(change: Hunk, text: str | bytes, *, floor: int = 0) -> Reason:
     contents = text if isinstance(text, bytes) else text.replace(" ", "\n").encode() + b"\n"
     found = place(change, split_lines(contents), floor=floor, drift=0)
     assert isinstance(found, Unplaced)
-    return why_not(change, split_lines(contents), floor=floor, found=found)
+    return why_not(change, Places(split_lines(contents)), floor=floor, found=found)
 
 
 MIDDLE = hunk(2, " a, b, c,-x,+y, d, e, f")

@@ -109,3 +109,9 @@ def test_a_series_is_begun_in_a_folder_of_the_project_alone(tmp_path: Path, upst
 def test_a_licence_that_is_none_is_refused(root: Path) -> None:
     (problem,) = refused(root, [("box", mail("b", "b"))], Said(licence="mine"))
     assert problem.where == "--licence"
+
+
+def test_a_blank_line_that_a_mailer_trimmed_is_refused_by_its_line(root: Path) -> None:
+    diff = b"--- a/g\n+++ b/g\n@@ -1,3 +1,3 @@\n a\n-b\n+c\n\n-- \n2\n"
+    (problem,) = refused(root, [("box", mail("x", "b").split(b"\n--- a")[0] + b"\n" + diff)])
+    assert "the space of a blank context line was trimmed" in problem.message

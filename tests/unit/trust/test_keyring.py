@@ -5,7 +5,6 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -46,15 +45,17 @@ def test_a_new_key_is_for_its_owner_alone_whatever_the_umask(keyring: Keyring) -
         key = keyring.new("build")
     finally:
         os.umask(before)
-    assert mode(key.path) == 0o600
-    assert mode(key.path.parent) == 0o700
-    assert [path.name for path in key.path.parent.iterdir()] == ["build.key"]
+    assert key == keyring.signing_key("build")
+    folder = keyring.path("build").parent
+    assert mode(keyring.path("build")) == 0o600
+    assert mode(folder) == 0o700
+    assert [path.name for path in folder.iterdir()] == ["build.key"]
 
 
 def test_a_key_reads_back(keyring: Keyring) -> None:
     key = keyring.new("build")
     assert keyring.signing_key("build").public == key.public
-    assert keyring.own() == (key,)
+    assert [(one.name, one.public) for one in keyring.own()] == [("build", key.public)]
 
 
 def test_two_keys_are_never_the_same(keyring: Keyring) -> None:
@@ -65,7 +66,7 @@ def test_a_key_is_never_written_over_another(keyring: Keyring) -> None:
     first = keyring.new("build")
     with pytest.raises(InputErrors, match="1 problem"):
         keyring.new("build")
-    assert keyring.own() == (first,)
+    assert keyring.signing_key("build") == first
 
 
 def test_of_processes_that_make_one_name_at_once_one_does(tmp_path: Path) -> None:
@@ -94,27 +95,42 @@ def test_a_key_that_is_not_there_is_said_with_the_next_step(keyring: Keyring) ->
 
 @pytest.mark.parametrize("bits", [0o640, 0o604, 0o620, 0o610])
 def test_a_key_that_others_can_use_is_refused(keyring: Keyring, bits: int) -> None:
-    key = keyring.new("build")
-    key.path.chmod(bits)
+    keyring.new("build")
+    path = keyring.path("build")
+    path.chmod(bits)
     with pytest.raises(HostRefuses) as caught:
         keyring.signing_key("build")
     assert "chmod 600" in str(caught.value.hint)
 
 
 def test_a_file_that_holds_no_key_is_named(keyring: Keyring) -> None:
-    key = keyring.new("build")
-    key.path.write_bytes(b"text")
+    keyring.new("build")
+    path = keyring.path("build")
+    path.write_bytes(b"text")
     with pytest.raises(Corrupt) as caught:
         keyring.signing_key("build")
-    assert caught.value.where == str(key.path)
+    assert caught.value.where == str(path)
 
 
 def test_a_pipe_in_place_of_a_key_does_not_hang(keyring: Keyring) -> None:
-    key = keyring.new("build")
-    key.path.unlink()
-    os.mkfifo(key.path, 0o600)
+    keyring.new("build")
+    path = keyring.path("build")
+    path.unlink()
+    os.mkfifo(path, 0o600)
     with pytest.raises(HostRefuses, match="ordinary file"):
         keyring.signing_key("build")
+
+
+@pytest.mark.parametrize("data", [b"text", None])
+def test_a_key_that_others_read_or_that_is_broken_is_still_listed(keyring: Keyring, data: bytes | None) -> None:
+    exposed, _ = keyring.new("exposed"), keyring.new("other")
+    keyring.path("exposed").chmod(0o644)
+    if data is None:
+        keyring.path("other").unlink()
+        keyring.path("other").mkdir()
+    else:
+        keyring.path("other").write_bytes(data)
+    assert [(one.name, one.public) for one in keyring.own()] == [("exposed", exposed.public), ("other", None)]
 
 
 # Revoking
@@ -164,9 +180,9 @@ def test_when_it_cannot_be_known_what_is_revoked_nothing_is_taken_for_good(
 
 
 @pytest.fixture
-def no_folder(tmp_path: Path) -> Iterator[Keyring]:
+def no_folder(tmp_path: Path) -> Keyring:
     (tmp_path / "file").write_bytes(b"")
-    yield Keyring(tmp_path / "file")
+    return Keyring(tmp_path / "file")
 
 
 def test_a_place_that_cannot_be_written_is_said(no_folder: Keyring) -> None:
@@ -178,7 +194,7 @@ def test_a_place_that_cannot_be_written_is_said(no_folder: Keyring) -> None:
 
 def test_the_user_s_keys_lie_in_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    assert user_keyring().new("build").path == tmp_path / "data" / "derive" / "keys" / "build.key"
+    assert user_keyring().path("build") == tmp_path / "data" / "derive" / "keys" / "build.key"
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert user_keyring().new("build").path == tmp_path / "home/.local/share/derive/keys/build.key"
+    assert user_keyring().path("build") == tmp_path / "home/.local/share/derive/keys/build.key"

@@ -32,14 +32,18 @@ def run(args: argparse.Namespace) -> int:
     from derive.trust.listed import listed_keys
 
     keyring = user_keyring()
-    own = {key.name: key.public for key in keyring.own()}
+    found = keyring.own()
+    own = {key.name: key.public for key in found if key.public is not None}
     keys = listed_keys(own, policy_here(args), keyring.revoked())
     if wants_json(args):
-        answer_record("key-list", "keys", {"keys": [_document(key) for key in keys]})
+        answer_record("key-list", "keys", {"keys": [_document(one) for one in keys]})
     elif keys:
         answer(table([("key", "id", "yours", "trusted here", "revoked"), *map(_row, keys)]))
     else:
         note("no keys: derive key new NAME makes one")
+    for key in found:
+        if key.public is None:
+            note(f"{key.path} holds no private key, or none that can be read")
     return 0
 
 

@@ -27,12 +27,14 @@ def run(args: argparse.Namespace) -> int:
     """Make it, and print what others need of it."""
     from derive.trust.keyring import user_keyring
 
-    key = user_keyring().new(args.name)
+    keyring = user_keyring()
+    public = keyring.new(args.name).public
+    path = keyring.path(args.name)
     if wants_json(args):
-        body = {"id": str(key.public.id), "public": str(key.public), "path": path_text(key.path)}
-        answer_record("key", key.name, body)
+        body = {"id": str(public.id), "public": str(public), "path": path_text(path)}
+        answer_record("key", args.name, body)
     else:
-        answer(str(key.public))
-    note(f"the private key is {key.path}: keep it to yourself, it has no passphrase")
-    note(f'to trust it, write in pyproject.toml:\n\n  [tool.derive.trust.keys]\n  "{key.name}" = "{key.public}"\n')
+        answer(str(public))
+    note(f"the private key is {path}: keep it to yourself, it has no passphrase")
+    note(f'to trust it, write in pyproject.toml:\n\n  [tool.derive.trust.keys]\n  "{args.name}" = "{public}"\n')
     return 0

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 
     keyring = user_keyring()
     policy = policy_here(args)
-    own = {key.name: key.public for key in keyring.own()}
+    own = {key.name: key.public for key in keyring.own() if key.public is not None}
     key = find_key(args.key, listed_keys(own, policy, keyring.revoked()))
     is_new = keyring.revoke(key.id, key.names[0] if key.names else "")
     if wants_json(args):

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--onto", metavar="REV", help="a commit that was fetched into the work tree (default: the source)"
     )
-    parser.add_argument("--branch", metavar="NAME", help="the branch to make (default: upstream/UPSTREAM)")
+    parser.add_argument("--branch", metavar="NAME", help="the branch to make (default: send/UPSTREAM)")
     parser.add_argument("--tree", metavar="DIR", help="the work tree (default: .cache/patches/UPSTREAM)")
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import argparse
 
 SUBCOMMANDS = {
+    "optimise": "make it smaller and lose nothing",
+    "du": "say whose its bytes are, by image or by package",
     "path": "print where an output lies",
     "verify": "check that it holds what it says it holds; mend what can be mended",
     "gc": "remove what no image and no running build needs; say what ability goes with it",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, note, store_folder, wants_json
+from derive.cli.console import answer, answer_record, note, path_text, store_folder, wants_json
 from derive.cli.trusting import require_policy
 from derive.store.local import LocalStore
 from derive.words import count_text, size_text
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
             done = import_closure(store, file)
         level = file.closure.level.value
     if wants_json(args):
-        answer_record("store-import", args.file, _body(done, str(file.digest), level, signers))
+        answer_record("store-import", path_text(Path(args.file)), _body(done, str(file.digest), level, signers))
     else:
         answer("\n".join(str(target.output.digest) for target in done.targets))
     known = f"{count_text(done.known_blobs, 'blob')} and {count_text(done.known_trees, 'tree')} not needed"

@@ -27,7 +27,9 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("operand", metavar="NAME|DIGEST", help="a name, image:NAME, drv:NAME or ID, tree:DIGEST, DIGEST")
+    parser.add_argument(
+        "operand", metavar="NAME|DIGEST", help="a name, image:NAME, drv:NAME or ID, tree:DIGEST, DIGEST"
+    )
     parser.add_argument("--platform", choices=("linux/amd64", "linux/arm64"), help="default: as the image's file says")
     parser.add_argument("--output", default="out", metavar="NAME", help="which output of it (default: out)")
 

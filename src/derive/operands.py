@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a person may write for a thing: ``.``, a name, ``image:``, ``drv:`` or ``tree:`` with one, a digest.
+
+Core: no IO. What an operand names is found by whoever has a project or a store.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
+
+from derive.derivations.model import PLATFORMS, Platform
+from derive.errors import InputErrors
+
+NameKind: TypeAlias = Literal["any", "image", "drv"]
+DigestKind: TypeAlias = Literal["any", "image", "drv", "tree"]
+
+_SHORTEST = 12
+_HEX = re.compile(r"[0-9a-f]+")
+_KINDS = ("image", "drv", "tree", "sha256")
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """``.``: what the working tree makes of the thing that the other operand names."""
+
+    def __str__(self) -> str:
+        return "."
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name; ``platform`` None where none was said."""
+
+    name: str
+    kind: NameKind = "any"
+    platform: Platform | None = None
+
+    def __str__(self) -> str:
+        kind = "" if self.kind == "any" else f"{self.kind}:"
+        return f"{kind}{self.name}" + (f"@{self.platform}" if self.platform else "")
+
+
+@dataclass(frozen=True, slots=True)
+class ByDigest:
+    """A digest, or its first 12 or more digits: of a derivation, tree, image or blob, or whatever has it."""
+
+    prefix: str
+    kind: DigestKind = "any"
+
+    def __str__(self) -> str:
+        return f"{'sha256' if self.kind == 'any' else self.kind}:{self.prefix}"
+
+
+Operand: TypeAlias = Working | Named | ByDigest
+
+
+def is_digest(text: str) -> bool:
+    """Say whether a text can be a digest in hex, or the beginning of one that is long enough to mean one thing."""
+    return _SHORTEST <= len(text) <= 64 and _HEX.fullmatch(text) is not None
+
+
+def parse_operand(text: str, platform: Platform | None = None) -> Operand:
+    """Read an operand; ``platform`` is what a name without one is for.
+
+    Raises:
+        InputErrors: on an unknown kind or platform, a digest that is too short, or nothing.
+    """
+    if text == ".":
+        return Working()
+    kind, separator, rest = text.partition(":")
+    if not separator:
+        return ByDigest(text) if is_digest(text) else _named(text, text, "any", platform)
+    if kind not in _KINDS:
+        hint = "write a name, image:NAME, drv:NAME, tree:DIGEST or a digest"
+        raise InputErrors.one(f"{_shown(text)} is no operand", hint=hint)
+    plain = rest.removeprefix("sha256:")
+    if is_digest(plain):
+        return ByDigest(plain, "any" if kind == "sha256" else cast("DigestKind", kind))
+    if kind in ("tree", "sha256") or plain != rest:
+        hint = f"give {_SHORTEST} or more hex digits"
+        raise InputErrors.one(f"{_shown(text)} is no digest, nor the beginning of one", hint=hint)
+    return _named(text, rest, cast("NameKind", kind), platform)
+
+
+def _named(text: str, rest: str, kind: NameKind, platform: Platform | None) -> Named:
+    name, separator, said = rest.rpartition("@")
+    if not separator:
+        name = rest
+    elif said in PLATFORMS:
+        platform = said
+    else:
+        hint = f"write {name}@linux/amd64 or {name}@linux/arm64"
+        raise InputErrors.one(f"{_shown(text)} names no platform", detail=[f"got       {_shown(said)}"], hint=hint)
+    if not name:
+        raise InputErrors.one(f"{_shown(text)} names nothing", hint="what there is: derive show")
+    # An argument may hold bytes that are no text, which no name has.
+    return Named(name.encode("utf-8", "replace").decode(), kind, platform)
+
+
+def _shown(text: str) -> str:
+    return repr(text.encode("utf-8", "backslashreplace").decode())

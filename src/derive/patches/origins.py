@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trees that a series is applied to: the one that the project declares, or another that a person names.
+
+Edge: the store and what fills it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from derive.canonical import Digest, Json
+from derive.errors import InputErrors, Missing, expected_got
+from derive.project import Project
+from derive.store.local import LocalStore
+
+if TYPE_CHECKING:
+    from derive.build.execute import Progress
+    from derive.build.service import Options
+    from derive.derivations.model import Derivation
+
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tar.zst", ".zip")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shop:
+    """What trees are got with. ``progress`` makes one who is told, for each run."""
+
+    project: Project
+    store: LocalStore
+    options: Options
+    progress: Callable[[], Progress | None] = lambda: None
+
+
+def declared_source(shop: Shop, upstream: str) -> Digest:
+    """Return the tree that the project applies a series to, fetched and unpacked if need be.
+
+    Raises:
+        InputErrors: when no derivation applies the series, or several apply it to different sources.
+        DeriveError: from fetching and unpacking.
+    """
+    from derive.derivations.declarations import PatchDecl
+    from derive.derivations.evaluate import Evaluator
+    from derive.derivations.scope import load_scope
+
+    scope = load_scope(shop.project)
+    sources: dict[str, str] = {}
+    for name, one in sorted(scope.declared.items()):
+        if isinstance(one.declaration, PatchDecl) and one.declaration.series == upstream:
+            sources.setdefault(one.declaration.source, f"{one.file}: {name}")
+    if not sources:
+        hint = 'declare one in derivations/: builder = "patch", from = the source, series = the name of the series'
+        raise InputErrors.one(f"no derivation applies the series {upstream}", where=f"patches/{upstream}", hint=hint)
+    if len(sources) > 1:
+        detail = [f"{place}: from {source}" for source, place in sources.items()]
+        hint = "name one of the sources with --source"
+        message = f"the series {upstream} is applied to several sources"
+        raise InputErrors.one(message, where=f"patches/{upstream}", detail=detail, hint=hint)
+    evaluator = Evaluator(scope)
+    return _realised(shop, evaluator.derivation(next(iter(sources)), shop.project.settings.build_platform))
+
+
+def named_tree(shop: Shop, operand: str) -> Digest:
+    """Return the tree that an operand stands for: ``tree:DIGEST``, a folder, an archive, or a declared derivation.
+
+    Raises:
+        InputErrors: when it is none of these.
+        Missing: when the store has no such tree.
+    """
+    if operand.startswith(("tree:", "sha256:", "nar:")):
+        return _stored(shop.store, operand)
+    path = Path(operand)
+    if operand.startswith(("/", ".")) or path.exists():
+        return _from_disk(shop.store, path)
+    from derive.build.service import evaluate
+
+    return _realised(shop, evaluate(shop.project, operand, None))
+
+
+def _realised(shop: Shop, target: Derivation) -> Digest:
+    from derive.build.service import plan_for, realise
+    from derive.derivations.model import TreeOutput
+
+    out = realise(plan_for(target, shop.store), shop.store, shop.options, shop.progress())["out"]
+    if not isinstance(out, TreeOutput):
+        raise InputErrors.one(f"{target.name} is a file, not a tree")
+    return out.digest
+
+
+def _stored(store: LocalStore, operand: str) -> Digest:
+    text = operand.removeprefix("tree:").removeprefix("nar:")
+    try:
+        digest = Digest.parse(text)
+    except ValueError as error:
+        raise InputErrors.one("not a tree", detail=expected_got("tree:sha256:<64 hex>", operand)) from error
+    if not store.has_tree(digest):
+        raise Missing(f"tree {digest.short} is not in the store", detail=[f"tree      {digest}"])
+    return digest
+
+
+def _from_disk(store: LocalStore, path: Path) -> Digest:
+    from derive.trees.pack import add_members
+    from derive.trees.scan import scan_folder
+
+    if path.is_dir():
+        with scan_folder(path) as scan:
+            members = ((name, member) for name, member in scan.members() if not _is_git(name))
+            return store.add_listing(add_members(store, members))
+    if not path.is_file():
+        raise InputErrors.one("no such folder or archive", where=str(path))
+    if not path.name.endswith(_ARCHIVES):
+        detail = expected_got(" ".join(_ARCHIVES), path.name)
+        raise InputErrors.one("not an archive of a source", where=str(path), detail=detail)
+    return _unpacked(store, path)
+
+
+def _is_git(path: bytes) -> bool:
+    return b".git" in path.split(b"/")
+
+
+def _unpacked(store: LocalStore, path: Path) -> Digest:
+    """Unpack an archive, without the one folder that all of it lies in, if there is one."""
+    from derive.archives.unpack import unpack_tar, unpack_zip
+    from derive.trees.listing import Directory
+
+    with store.blob_writer() as writer, path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            writer.write(chunk)
+        blob = writer.commit()
+    unpack = unpack_zip if path.name.endswith(".zip") else unpack_tar
+    listing = unpack(store, blob, name=path.name).listing
+    tops = [name for name in listing if name and b"/" not in name]
+    if len(tops) == 1 and isinstance(listing[tops[0]], Directory):
+        listing = listing.below(tops[0])
+    return store.add_listing(listing)
+
+
+def earlier_source(shop: Shop, upstream: str, series: list[Json]) -> Digest | None:
+    """Return the tree that exactly this series was applied to last, by what the store remembers; None without one."""
+    from derive.derivations.declarations import PatchDecl
+    from derive.derivations.model import TreeOutput, parse_output
+    from derive.derivations.scope import load_scope
+    from derive.store.graph import derivations, named, outputs
+
+    database = shop.store.database
+    names = [
+        name
+        for name, one in load_scope(shop.project).declared.items()
+        if isinstance(one.declaration, PatchDecl) and one.declaration.series == upstream
+    ]
+    for name in names:
+        for row in reversed(named(database, name)):
+            arguments, inputs = row.document["arguments"], row.document["inputs"]
+            if (
+                not row.builder.startswith("patch/")
+                or not isinstance(arguments, Mapping)
+                or not isinstance(inputs, Mapping)
+            ):
+                continue
+            if arguments.get("series") != series:
+                continue
+            for source in derivations(database, row.below()).values():
+                for text in outputs(database, [source]).get(source.id, {}).values():
+                    output = parse_output(text)
+                    if isinstance(output, TreeOutput) and shop.store.has_tree(output.digest):
+                        return output.digest
+    return None

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What moved between two derivations, closures, images or trees.
+
+Edge: the store, through the finder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from derive.canonical import Json, encode
+from derive.derivations.model import FlatOutput, Output, TreeOutput, parse_output
+from derive.errors import Corrupt, Missing
+from derive.images.oci import DERIVATION_LABEL, named_blobs
+from derive.store.local import LocalStore
+from derive.trees.diff import Change, diff, first_difference
+from derive.trees.listing import File, Listing
+from derive.why.blobs import small_document
+from derive.why.causes import align
+from derive.why.closures import PackageMoved, contents, packages_moved
+from derive.why.differences import ABSENT, Difference, ValueMoved, own_differences, values_moved
+from derive.why.find import Finder, Found, FoundBlob, FoundDerivation, FoundTree
+from derive.why.graph import Node
+
+
+@dataclass(frozen=True, slots=True)
+class LayerRow:
+    """A layer at one place of two images, by digest and size in bytes; None where one has fewer."""
+
+    number: int
+    before: tuple[str, int] | None
+    after: tuple[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class InputRow:
+    """An input that two derivations have otherwise: what each says of it."""
+
+    role: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What moved. ``sizes`` are bytes of the outputs, ``fetched`` bytes of all artifacts below, before and after.
+
+    ``notes`` say what could not be compared. ``trees`` are the two trees whose paths were compared, if any were.
+    """
+
+    before: str
+    after: str
+    same: bool
+    fields: tuple[Difference, ...] = ()
+    inputs: tuple[InputRow, ...] = ()
+    packages: tuple[PackageMoved, ...] = ()
+    fetched: tuple[int, int] | None = None
+    layers: tuple[LayerRow, ...] = ()
+    config: tuple[ValueMoved, ...] = ()
+    paths: tuple[Change, ...] = ()
+    trees: tuple[Listing, Listing] | None = None
+    sizes: tuple[int, int] | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Image:
+    config: Mapping[str, Json]
+    layers: tuple[tuple[str, int], ...]
+
+
+def compare(finder: Finder, before: Found, after: Found) -> Comparison:
+    """Return what moved between two things that were found; they need not be of one kind."""
+    if isinstance(before, FoundDerivation) and isinstance(after, FoundDerivation):
+        return _derivations(finder, before, after)
+    outputs = _output(before), _output(after)
+    return _with_outputs(finder, _title(before), _title(after), outputs)
+
+
+def _derivations(finder: Finder, before: FoundDerivation, after: FoundDerivation) -> Comparison:
+    graph = before.graph | after.graph
+    graph = finder.with_fetches(graph, graph.fixed(before.id) | graph.fixed(after.id))
+    if before.node.builder == after.node.builder == "patch":
+        graph = finder.labelled(graph)
+    old, new = graph.nodes[before.id], graph.nodes[after.id]
+    made_of = contents(graph, before.id), contents(graph, after.id)
+    inputs = tuple(
+        InputRow(role, *(_reference(graph.name(one), graph.output(one)) if one else None for one in (left, right)))
+        for role, left, right in align(graph, old, new)
+        if left != right and not (new.builder == "image" and role.startswith("blob."))  # beside its descriptor
+    )
+    base = _with_outputs(
+        finder,
+        f"{old.title}, drv:{old.id.short}",
+        f"{new.title}, drv:{new.id.short}",
+        (_output(before), _output(after)),
+        (_root(before), _root(after)),
+    )
+    return Comparison(
+        before=base.before,
+        after=base.after,
+        same=old.id == new.id,
+        fields=own_differences(old, new),
+        inputs=inputs,
+        packages=tuple(packages_moved(*made_of)),
+        fetched=(made_of[0].size, made_of[1].size),
+        layers=base.layers,
+        config=base.config,
+        paths=base.paths,
+        trees=base.trees,
+        sizes=base.sizes,
+        notes=base.notes,
+    )
+
+
+def _reference(name: str | None, output: str | None) -> str:
+    """Write what an input is, and what it came out as."""
+    kind, _, digest = (output or "").partition(":")
+    known = f"{kind}:{digest.removeprefix('sha256:')[:12]}" if digest else "not built"
+    return f"{name or 'a step that is not known here'}, {known}"
+
+
+def _with_outputs(
+    finder: Finder,
+    before: str,
+    after: str,
+    outputs: tuple[Output | None, Output | None],
+    roots: tuple[Output | None, Output | None] = (None, None),
+) -> Comparison:
+    """Compare two outputs: images by their parts and what they are made of, trees by path, files by their bytes."""
+    store, given = finder.store, outputs
+    notes = [f"{title} is not built" for title, one in zip((before, after), outputs, strict=True) if one is None]
+    images = _image(store, outputs[0]), _image(store, outputs[1])
+    layers: tuple[LayerRow, ...] = ()
+    config: tuple[ValueMoved, ...] = ()
+    if images[0] is not None and images[1] is not None:
+        layers = tuple(_layer_rows(images[0], images[1]))
+        config = tuple(one for one in _config(images[0], images[1]) if isinstance(one, ValueMoved))
+        outputs = roots
+    listings = _listing(store, outputs[0]), _listing(store, outputs[1])
+    trees = None
+    if listings[0] is not None and listings[1] is not None:
+        trees = listings[0], listings[1]
+    elif outputs[0] is not None and outputs[1] is not None and outputs[0] != outputs[1]:
+        notes += list(_unlike(store, (before, after), outputs))
+    return Comparison(
+        before=before,
+        after=after,
+        same=given[0] is not None and given[0] == given[1],
+        layers=layers,
+        config=config,
+        paths=() if trees is None else diff(*trees),
+        trees=trees,
+        sizes=None if trees is None else (trees[0].size, trees[1].size),
+        notes=tuple(notes),
+    )
+
+
+def _unlike(store: LocalStore, titles: tuple[str, str], outputs: tuple[Output | None, ...]) -> Iterator[str]:
+    """Say how two outputs differ that are not both trees of the store."""
+    files = [one.digest for one in outputs if isinstance(one, FlatOutput) and store.has_blob(one.digest)]
+    if len(files) == 2:
+        offset = first_difference(store.read_blob(files[0]), store.read_blob(files[1]))
+        sizes = " and ".join(str(store.blob_size(one)) for one in files)
+        yield f"two files of {sizes} bytes, which differ first at byte {offset}"
+        return
+    for title, one in zip(titles, outputs, strict=True):
+        if isinstance(one, TreeOutput) and _listing(store, one) is None:
+            yield f"the tree of {title} is not in the store: no path of it can be compared"
+        elif isinstance(one, FlatOutput):
+            yield f"{title} is one file" + ("" if store.has_blob(one.digest) else ", and not in the store")
+
+
+def _title(found: Found) -> str:
+    match found:
+        case FoundDerivation():
+            return f"{found.node.title}, drv:{found.id.short}"
+        case FoundTree(digest=digest):
+            return f"tree:{digest.short}"
+        case FoundBlob(digest=digest):
+            return f"sha256:{digest.short}"
+
+
+def _output(found: Found) -> Output | None:
+    match found:
+        case FoundDerivation():
+            text = found.graph.outputs.get(found.id, {}).get("out")
+            return None if text is None else parse_output(text)
+        case FoundTree(digest=digest):
+            return TreeOutput(digest)
+        case FoundBlob(digest=digest):
+            return FlatOutput(digest)
+
+
+def _root(found: FoundDerivation) -> Output | None:
+    """Return the union of an image's layers."""
+    node: Node = found.node
+    if node.builder != "image" or "root" not in node.inputs:
+        return None
+    text = found.graph.output(node.inputs["root"])
+    return None if text is None else parse_output(text)
+
+
+def _listing(store: LocalStore, output: Output | None) -> Listing | None:
+    if not isinstance(output, TreeOutput):
+        return None
+    try:
+        return store.listing(output.digest)
+    except Missing:
+        return None
+
+
+def _image(store: LocalStore, output: Output | None) -> _Image | None:
+    """Return an image's config and layers; None for what is no image, or is not all there."""
+    manifest = small_document(store, output.digest) if isinstance(output, FlatOutput) else None
+    if manifest is None:
+        return None
+    try:
+        named = named_blobs(encode(manifest))
+    except Corrupt:
+        return None
+    config = small_document(store, named[0].digest)
+    layers = tuple((str(one.digest), one.size) for one in named[1:])
+    return None if config is None else _Image(config, layers)
+
+
+def _layer_rows(before: _Image, after: _Image) -> Iterator[LayerRow]:
+    for index in range(max(len(before.layers), len(after.layers))):
+        old, new = (one.layers[index] if index < len(one.layers) else None for one in (before, after))
+        yield LayerRow(index, old, new)
+
+
+def _config(before: _Image, after: _Image) -> Iterator[Difference]:
+    """Yield where two configs differ, but for what follows from the layers."""
+    keys = sorted((before.config.keys() | after.config.keys()) - {"rootfs", "history"})
+    for key in keys:
+        for one in values_moved(key, before.config.get(key, ABSENT), after.config.get(key, ABSENT)):
+            if not (isinstance(one, ValueMoved) and one.place.endswith(DERIVATION_LABEL)):
+                yield one
+
+
+def sizes_of(change: Change, trees: tuple[Listing, Listing]) -> tuple[int, int]:
+    """Return the bytes of the file at a path before and after; 0 where there is none."""
+    old, new = (tree.get(change.path) for tree in trees)
+    return (old.size if isinstance(old, File) else 0, new.size if isinstance(new, File) else 0)

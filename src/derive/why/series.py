@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What two series of patches differ in: patches that came, went or moved, and the hunks of those that changed.
+
+Core: no IO.
+
+A series in a derivation has no names: a patch is called by its label where one is known, else by its number. Two
+patches at one place of both series are two states of one patch when they touch a file in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+
+from derive.canonical import Digest, Json, encode, sha256
+from derive.errors import InputErrors
+from derive.patches.identity import from_document
+from derive.patches.model import Copy, FileOperation, Hunk, Modify, Rename, reads, writes
+from derive.why.differences import (
+    Difference,
+    HunkMoved,
+    OperationMoved,
+    PatchAdded,
+    PatchMoved,
+    PatchRemoved,
+    ValueMoved,
+)
+from derive.why.graph import Node
+
+
+@dataclass(frozen=True, slots=True)
+class _Patch:
+    name: str
+    number: int
+    key: Digest
+    operations: tuple[FileOperation, ...]
+
+    @property
+    def paths(self) -> frozenset[bytes]:
+        touched = {path for one in self.operations for path in (reads(one), writes(one))}
+        return frozenset(path for path in touched if path is not None)
+
+
+def patch_labels(files: Mapping[str, bytes]) -> dict[Digest, str]:
+    """Return what the patches below a project's ``patches`` folder are called, by what they do.
+
+    Raises:
+        InputErrors: when a series or a patch is wrong.
+    """
+    from derive.patches.identity import patch_document
+    from derive.patches.load import series_of
+
+    folders: dict[str, dict[str, bytes]] = {}
+    for path, data in files.items():
+        upstream, separator, name = path.partition("/")
+        if separator:
+            folders.setdefault(upstream, {})[name] = data
+    return {
+        sha256(encode(patch_document(patch.operations))): f"patches/{upstream}/{patch.name}"
+        for upstream, inside in sorted(folders.items())
+        for patch in series_of(inside, f"patches/{upstream}").patches
+    }
+
+
+def with_labels(node: Node, labels: Mapping[Digest, str]) -> Node:
+    """Return a patch step whose patches are called by these names, as far as they are known."""
+    series = node.arguments.get("series")
+    if node.labels or not isinstance(series, list):
+        return node
+    return replace(node, labels=tuple(labels.get(sha256(encode(document)), "") for document in series))
+
+
+def series_differences(
+    before: Sequence[Json], after: Sequence[Json], labels_before: Sequence[str] = (), labels_after: Sequence[str] = ()
+) -> Iterator[Difference]:
+    """Yield every difference of two ``series`` arguments, in the order of the second series."""
+    try:
+        old, new = _patches(before, labels_before), _patches(after, labels_after)
+    except InputErrors:  # written by an engine with other operations
+        yield ValueMoved("series", _digest(before), _digest(after))
+        return
+    removed, added, changed = _pair(old, new)
+    moved = {one.key: one for one in removed}
+    back = {two.key for two in added}
+    for one in removed:
+        if one.key not in back:
+            yield PatchRemoved(one.name, one.number, one.operations)
+    for two in added:
+        if two.key in moved:
+            yield PatchMoved(two.name, moved[two.key].number, two.number)
+        else:
+            yield PatchAdded(two.name, two.number, two.operations)
+    for one, two in changed:
+        yield from patch_differences(two.name, one.operations, two.operations)
+
+
+def patch_differences(
+    name: str, before: Sequence[FileOperation], after: Sequence[FileOperation]
+) -> Iterator[Difference]:
+    """Yield every difference of two states of one patch: hunks where both change a file, else operations."""
+    old, new = ({_target(one): one for one in side} for side in (before, after))
+    found = False
+    for path in dict.fromkeys([*old, *new]):
+        one, two = old.get(path), new.get(path)
+        if one == two:
+            continue
+        found = True
+        if one is not None and two is not None and type(one) is type(two):
+            yield from _operation_differences(name, path, one, two)
+        else:
+            yield OperationMoved(name, path, one, two)
+    if not found and list(before) != list(after):
+        yield ValueMoved(f"{name}: order of files", _order(before), _order(after))
+
+
+def _operation_differences(name: str, path: bytes, one: FileOperation, two: FileOperation) -> Iterator[Difference]:
+    if not isinstance(one, Modify | Rename | Copy) or not isinstance(two, Modify | Rename | Copy):
+        yield OperationMoved(name, path, one, two)
+        return
+    if replace(one, hunks=()) != replace(two, hunks=()):
+        yield OperationMoved(name, path, replace(one, hunks=()), replace(two, hunks=()))
+    for number, left, right in _hunks(one.hunks, two.hunks):
+        yield HunkMoved(name, path, number, left, right)
+
+
+def _hunks(old: Sequence[Hunk], new: Sequence[Hunk]) -> Iterator[tuple[int, Hunk | None, Hunk | None]]:
+    for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        for index in range(max(b - a, d - c)):
+            left = old[a + index] if a + index < b else None
+            right = new[c + index] if c + index < d else None
+            yield (a + index if right is None else c + index) + 1, left, right
+
+
+def _pair(
+    old: Sequence[_Patch], new: Sequence[_Patch]
+) -> tuple[list[_Patch], list[_Patch], list[tuple[_Patch, _Patch]]]:
+    """Return those only in the first, those only in the second, and pairs of states of one patch."""
+    removed: list[_Patch] = []
+    added: list[_Patch] = []
+    changed: list[tuple[_Patch, _Patch]] = []
+    keys = [one.key for one in old], [one.key for one in new]
+    for tag, a, b, c, d in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        left, right = list(old[a:b]), list(new[c:d])
+        for two in right:
+            one = _state_before(two, left)
+            if one is None:
+                added.append(two)
+            else:
+                left.remove(one)
+                changed.append((one, two))
+        removed += left
+    return removed, added, changed
+
+
+def _state_before(patch: _Patch, candidates: Sequence[_Patch]) -> _Patch | None:
+    """Return which of some patches is this one's earlier state: most files in common, first where several have."""
+    if any(one.key == patch.key for one in candidates):
+        return None  # it moved as it is
+    shared = [(len(one.paths & patch.paths), -index) for index, one in enumerate(candidates)]
+    best = max(shared, default=(0, 0))
+    return candidates[-best[1]] if best[0] else None
+
+
+def _patches(documents: Sequence[Json], labels: Sequence[str]) -> list[_Patch]:
+    named = len(labels) == len(documents)
+    return [
+        _Patch(
+            (named and labels[index]) or f"patch {index + 1} of {len(documents)}",
+            index + 1,
+            sha256(encode(document)),
+            from_document(document, where="series"),
+        )
+        for index, document in enumerate(documents)
+    ]
+
+
+def _target(operation: FileOperation) -> bytes:
+    """Return the path that an operation is about."""
+    path = writes(operation)
+    if path is None:
+        path = reads(operation)
+    assert path is not None
+    return path
+
+
+def _order(operations: Sequence[FileOperation]) -> str:
+    return " ".join(_target(one).decode("utf-8", "backslashreplace") for one in operations)
+
+
+def _digest(documents: Sequence[Json]) -> str:
+    return sha256(encode(documents)).short
