@@ -17,6 +17,8 @@ import pytest
 from derive.canonical import Digest
 from derive.lock.documents import SourceFile, render_lock
 from support.archives import Tar, folder, tar
+from support.folders import Plain
+from support.git_server import GitHttp, Upstream
 from support.servers import Reply
 from support.small import Small, base_lock, locator, small_project
 
@@ -141,3 +143,38 @@ def test_what_cannot_be_meant_is_wrong_usage(small: Small, arguments: tuple[str,
     done = small.here("patches", *arguments)
     assert (done.code, done.out) == (2, "")
     assert done.err
+
+
+GIT_WISH = """\
+kind = "upstreams"
+
+[git.words]
+url = "{url}"
+tag = "v1"
+licence = "Apache-2.0"
+"""
+GIT_SOURCE = '[words]\nbuilder = "source"\nfrom = { set = "words", git = "words" }\n'
+GIT_PATCHED = '\n[words-patched]\nbuilder = "patch"\nfrom = "words"\nseries = "words"\n'
+
+
+def test_a_series_on_a_git_upstream_is_carried_over_to_a_tag_before_the_lock_moves(small: Small) -> None:
+    words = "".join(f"word {number}\n" for number in range(20))
+    with GitHttp(small.root.parent) as server:
+        upstream = Upstream(small.root.parent / "words.git")
+        upstream.commit({b"words": Plain(words.encode())})
+        upstream.tag("v1", "main")
+        upstream.commit({b"words": Plain(("new\n" + words).encode())})
+        upstream.tag("v2", "main")
+        small.write("lock/words.toml", GIT_WISH.format(url=server.url("words.git")))
+        assert small.here("lock", "words").code == 0
+        small.write("derivations/words.toml", GIT_SOURCE + GIT_PATCHED)
+        small.write("patches/words/series", "# licence: MIT\n0001-x.patch\n")
+        rows = words.splitlines(keepends=True)
+        hunk = "".join([" " + row for row in rows[7:10]] + ["-" + rows[10], "+x\n"] + [" " + row for row in rows[11:14]])
+        small.write("patches/words/0001-x.patch", f"--- a/words\n+++ b/words\n@@ -8,7 +8,7 @@\n{hunk}")
+        assert small.here("build", "words-patched").code == 0
+        assert small.here("patches", "rebase", "words", "--onto", "git:v3").code == 3
+        assert small.here("patches", "rebase", "hello", "--onto", "git:v2").code == 2
+        assert small.here("patches", "rebase", "words", "--onto", "git:v2").answer == "moved  0001-x.patch"
+        assert "@@ -9,7 +9,7 @@" in (small.root / "patches/words/0001-x.patch").read_text()
+        assert small.here("patches", "rebase", "words", "--onto", "git:main").answer == "applied  0001-x.patch"
