@@ -289,3 +289,14 @@ licence = "MIT"
         "huggingface.d.repository",
     ):
         assert f"lock/sources.toml: {key}" in ran.err, ran.err
+
+
+def test_what_locking_fetched_itself_is_not_fetched_again_and_a_moved_url_is(upstreams: Upstreams) -> None:
+    upstreams.derive("lock", "sources")
+    upstreams.small.server.requests.clear()
+    upstreams.derive("build", "notes-page", "--offline")
+    upstreams.derive("build", "tool-source", "--offline")
+    assert "/page.tar.gz" not in upstreams.small.server.paths()
+    upstreams.wish(url="moved/page.tar.gz")
+    upstreams.derive("lock", "sources")
+    assert upstreams.small.server.paths().count("/moved/page.tar.gz") == 1

@@ -13,13 +13,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from derive.build.replaced import Replacements
-from derive.canonical import Digest, Json
+from derive.canonical import Digest
 from derive.derivations.model import Derivation, FlatOutput, Output, ResolvedDerivation
 from derive.errors import UpstreamGone
 from derive.lock.mirrors import SystemMirrors
 from derive.net.fetch import Fetcher, Record
 from derive.net.http import Settings
-from derive.net.places import DebPath, Locator, MirrorSource, Wanted, WheelFile, archive_of
+from derive.net.places import DebPath, Locator, MirrorSource, PlainUrl, Wanted, WheelFile, archive_of
 from derive.net.progress import Progress
 from derive.store.history import Source, add_source
 from derive.store.local import LocalStore
@@ -126,27 +126,26 @@ def recorder(store: LocalStore) -> Record:
     return record
 
 
-def wanted(request: ResolvedDerivation) -> Wanted:
-    """Return what a ``fetch-*`` derivation asks for."""
+def wanted(request: ResolvedDerivation, places: Sequence[str] = ()) -> Wanted:
+    """Return what a ``fetch-*`` derivation of one file asks for; ``places`` are the URLs that its wish gives."""
     arguments = request.arguments
     size = arguments["size"]
     assert isinstance(size, int)
     return Wanted(
         name=str(arguments["name"]),
         version=str(arguments["version"]),
-        locator=_locator(request.builder, arguments["name"], arguments),
+        locator=_locator(request, places),
         sha256=Digest(str(arguments["sha256"])),
         size=size,
     )
 
 
-def _locator(builder: str, name: Json, arguments: object) -> Locator:
-    assert isinstance(arguments, dict)
-    if builder == "fetch-wheel":
-        return WheelFile(project=str(name), file=arguments["file"])
-    return DebPath(archive=archive_of(arguments["suite"]), path=arguments["locator"])
-
-
-def fetched(digest: Digest) -> dict[str, Output]:
-    """Return a fetch's outputs."""
-    return {"out": FlatOutput(digest)}
+def _locator(request: ResolvedDerivation, places: Sequence[str]) -> Locator:
+    arguments = request.arguments
+    match request.builder:
+        case "fetch-wheel":
+            return WheelFile(project=str(arguments["name"]), file=str(arguments["file"]))
+        case "fetch-url":
+            return PlainUrl(url=places[0])
+        case _:
+            return DebPath(archive=archive_of(str(arguments["suite"])), path=str(arguments["locator"]))

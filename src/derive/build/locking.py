@@ -7,7 +7,7 @@ Edge: the network, the store, the project's folder.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +15,8 @@ from derive.build.engine import engine_digest
 from derive.build.fetching import recorder, wanted
 from derive.build.plan import resolved_of
 from derive.derivations import steps
-from derive.derivations.model import Derivation
+from derive.derivations.model import Derivation, FlatOutput, Output, ResolvedDerivation, TreeOutput
+from derive.derivations.upstreams import fetch_git, fetch_url
 from derive.lock.documents import DebEntry, LockEntry, PythonLock, SourceEntry, WheelEntry
 from derive.lock.keep import Keep, MoveNames
 from derive.lock.mirrors import SystemMirrors
@@ -23,6 +24,8 @@ from derive.lock.requirements import render_requirements
 from derive.lock.tools import Tools
 from derive.lock.update import Locked, SetFiles, lock_set, write_lock
 from derive.lock.upstreams.entries import GitEntry, HuggingFaceEntry, OciEntry, UrlEntry, WatchEntry
+from derive.lock.upstreams.wishes import UpstreamsWish
+from derive.lock.wishes import require_wish
 from derive.net.fetch import Fetcher
 from derive.net.progress import NotesOnly
 from derive.store.database import Realisation
@@ -55,7 +58,7 @@ def lock_sets(
         write_lock(root, one, locked.data)
         found.append((one.name, locked))
         _write_requirements(root, one.name, locked)
-        _note_fetched(store, tools.fetcher, locked.lock.entries)
+        _note_fetched(store, tools, one, locked.lock.entries)
     return found
 
 
@@ -75,36 +78,59 @@ def _write_requirements(root: Path, name: str, locked: Locked) -> None:
             target.write_text(text, encoding="utf-8")
 
 
-def _note_fetched(store: LocalStore, fetcher: Fetcher, entries: Sequence[LockEntry]) -> None:
+def _note_fetched(store: LocalStore, tools: Tools, one: SetFiles, entries: Sequence[LockEntry]) -> None:
     """What locking itself fetched from where the lock says, no build needs to fetch again."""
     engine = engine_digest().hex
+    for derivation in _fetches(one, entries):
+        request = resolved_of(derivation, {})
+        outputs = _served(tools, derivation, request)
+        if outputs is None:
+            continue
+        row = Realisation(
+            resolved=request.id,
+            outputs={name: str(output) for name, output in outputs.items()},
+            builder=f"{derivation.builder}/{derivation.version}",
+            engine=engine,
+            host="any",
+            duration_ns=0,
+            log="",
+            built_s=int(time.time()),
+        )
+        store.database.add_realisation(row, derivation.id, derivation.name, derivation.encoded())
+
+
+def _served(tools: Tools, derivation: Derivation, request: ResolvedDerivation) -> Mapping[str, Output] | None:
+    """Return a fetch's outputs when locking made it just now."""
+    match derivation.fixed:
+        case TreeOutput(digest) if digest in tools.git:
+            return {"out": TreeOutput(digest), "proof": FlatOutput(tools.git[digest].proof)}
+        case FlatOutput() as output if tools.fetcher.has_served(wanted(request, derivation.places)):
+            return {"out": output}
+        case _:
+            return None
+
+
+def _fetches(one: SetFiles, entries: Sequence[LockEntry]) -> Iterator[Derivation]:
+    """Yield what a build would fetch of a lock's entries, as far as locking may have fetched it."""
+    wish: UpstreamsWish | None = None
     for entry in entries:
-        for derivation in _fetches(entry):
-            fixed = derivation.fixed
-            request = resolved_of(derivation, {})
-            if fixed is None or not fetcher.has_served(wanted(request)):
-                continue
-            resolved = request.id
-            row = Realisation(
-                resolved=resolved,
-                outputs={"out": str(fixed)},
-                builder=f"{derivation.builder}/{derivation.version}",
-                engine=engine,
-                host="any",
-                duration_ns=0,
-                log="",
-                built_s=int(time.time()),
-            )
-            store.database.add_realisation(row, derivation.id, derivation.name, derivation.encoded())
+        match entry:
+            case DebEntry():
+                yield steps.fetch_deb(entry)
+            case SourceEntry():
+                yield from (steps.fetch_source(entry, file) for file in entry.files)
+            case WheelEntry():
+                yield steps.fetch_wheel(entry)
+            case GitEntry() | UrlEntry():
+                # Their fetches name places that stand in the wish.
+                wish = wish or _upstreams(one)
+                if entry.unpinned is None:
+                    yield fetch_git(entry, wish) if isinstance(entry, GitEntry) else fetch_url(entry, wish)
+            case OciEntry() | HuggingFaceEntry() | WatchEntry():
+                pass  # locking reads what they list, and leaves the bulk to whoever needs it
 
 
-def _fetches(entry: LockEntry) -> list[Derivation]:
-    match entry:
-        case DebEntry():
-            return [steps.fetch_deb(entry)]
-        case SourceEntry():
-            return [steps.fetch_source(entry, file) for file in entry.files]
-        case WheelEntry():
-            return [steps.fetch_wheel(entry)]
-        case GitEntry() | UrlEntry() | OciEntry() | HuggingFaceEntry() | WatchEntry():
-            return []  # their fetches name places that stand in the wish, and are made when something needs them
+def _upstreams(one: SetFiles) -> UpstreamsWish:
+    wish = require_wish(one.wish, one.wish_file)
+    assert isinstance(wish, UpstreamsWish)
+    return wish

@@ -10,11 +10,12 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from derive.build.fetching import wanted
 from derive.canonical import Digest, Json
 from derive.derivations.model import FlatOutput, Output, ResolvedDerivation, TreeOutput
 from derive.images.oci import Descriptor
 from derive.net.fetch import Fetcher
-from derive.net.places import Mirror, MirrorSource, PlainUrl, Wanted
+from derive.net.places import Mirror, MirrorSource
 from derive.net.progress import Progress, Quiet
 from derive.store.history import Source, add_source
 from derive.store.local import LocalStore
@@ -53,7 +54,7 @@ class UpstreamFetcher:
             case "fetch-git":
                 return self._git(request.arguments, store, places)
             case "fetch-url":
-                return {"out": FlatOutput(self._url(request.arguments, places))}
+                return {"out": FlatOutput(self._fetcher.fetch(wanted(request, places), reuse=False))}
             case "fetch-oci":
                 return self._oci(request.arguments, store)
             case "fetch-huggingface":
@@ -129,16 +130,6 @@ class UpstreamFetcher:
         )
         _note(store, wanted.nar, fetched.url)
         return {"out": TreeOutput(fetched.tree), "proof": FlatOutput(fetched.proof)}
-
-    def _url(self, arguments: Mapping[str, Json], places: Sequence[str]) -> Digest:
-        wanted = Wanted(
-            name=str(arguments["name"]),
-            version=str(arguments["version"]),
-            locator=PlainUrl(url=places[0]),
-            sha256=Digest(str(arguments["sha256"])),
-            size=_size(arguments),
-        )
-        return self._fetcher.fetch(wanted, reuse=False)
 
     def _oci(self, arguments: Mapping[str, Json], store: LocalStore) -> Mapping[str, Output]:
         from derive.oci.fetch import fetch_oci

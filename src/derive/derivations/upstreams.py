@@ -30,6 +30,16 @@ from derive.patches.parse import parse_patch
 
 def git_tree(entry: GitEntry, wish: UpstreamsWish, *, where: str) -> Derivation:
     """Return a git upstream's tree, with what is picked on top of it."""
+    fetch = fetch_git(entry, wish)
+    if not entry.picks:
+        return fetch
+    patches = [_pick(entry, pick, where) for pick in entry.picks]
+    labels = [f"{entry.name} commit {pick.commit}" for pick in entry.picks]
+    return steps.patched(f"{entry.name} {entry.version} with picks", fetch, series_document(patches), labels)
+
+
+def fetch_git(entry: GitEntry, wish: UpstreamsWish) -> Derivation:
+    """Fetch a git upstream's commit, with its submodules."""
     pin = entry.pin
     assert pin is not None
     decl = wish.git[entry.name]
@@ -46,12 +56,7 @@ def git_tree(entry: GitEntry, wish: UpstreamsWish, *, where: str) -> Derivation:
         "submodules": [{"path": one.path, "commit": one.commit, "tree": one.tree} for one in pin.submodules],
     }
     places = (decl.url, *(f"{path}={url}" for path, url in sorted(decl.submodule_urls.items())))
-    fetch = steps.fetch(f"{entry.name} {entry.version}", "fetch-git", arguments, places=places)
-    if not entry.picks:
-        return fetch
-    patches = [_pick(entry, pick, where) for pick in entry.picks]
-    labels = [f"{entry.name} commit {pick.commit}" for pick in entry.picks]
-    return steps.patched(f"{entry.name} {entry.version} with picks", fetch, series_document(patches), labels)
+    return steps.fetch(f"{entry.name} {entry.version}", "fetch-git", arguments, places=places)
 
 
 def _pick(entry: GitEntry, pick: Pick, where: str) -> Patch:

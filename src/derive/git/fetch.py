@@ -36,7 +36,19 @@ def resolve_git(
     offline: bool = False,
     session: Session | None = None,
 ) -> GitPin:
-    """Find what a request means now, fetch it, keep tree and proof in the store, and return the pin.
+    """Return what a request means now; as :func:`resolve_and_keep`."""
+    return resolve_and_keep(store, request, progress=progress, offline=offline, session=session)[0]
+
+
+def resolve_and_keep(
+    store: Store,
+    request: GitRequest,
+    *,
+    progress: Progress | None = None,
+    offline: bool = False,
+    session: Session | None = None,
+) -> tuple[GitPin, FetchedGit]:
+    """Find what a request means now, fetch it, keep tree and proof in the store, and return the pin and where they are.
 
     Raises:
         UpstreamGone: every server answers, and none has it.
@@ -58,7 +70,7 @@ def resolve_git(
         gathering.take(scratch, _around(request.urls, place), found.commit)
         kept = gathering.keep(store, found.tags)
     _tell(session, request.name, gathering.notes)
-    return GitPin(
+    pin = GitPin(
         name=request.name,
         commit=found.commit,
         tree=gathering.parts[0].tree,
@@ -70,6 +82,8 @@ def resolve_git(
         size=kept.size,
         lfs=kept.pointers,
     )
+    fetched = FetchedGit(tree=kept.tree, proof=kept.proof, url=place.shown, notes=tuple(gathering.notes))
+    return pin, fetched
 
 
 def fetch_git(

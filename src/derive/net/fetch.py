@@ -139,6 +139,10 @@ class Fetcher:
             return digest
         raise unarchived(wanted, tried)
 
+    def note_served(self, wanted: Wanted) -> None:
+        """Count an artifact as brought for its very locator: somebody fetched it with this fetcher's client."""
+        self._served.add((wanted.sha256, repr(wanted.locator)))
+
     def has_served(self, wanted: Wanted) -> bool:
         """Say whether this fetcher brought an artifact for its very locator: bytes that were there do not count."""
         return (wanted.sha256, repr(wanted.locator)) in self._served

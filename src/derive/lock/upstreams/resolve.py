@@ -127,7 +127,7 @@ class _Resolver:
                 return self._huggingface(name, decl)
 
     def _git(self, name: str, decl: GitDecl) -> GitEntry:
-        from derive.git.fetch import resolve_git
+        from derive.git.fetch import resolve_and_keep
         from derive.git.picks import commit_patch
         from derive.git.program import Session
         from derive.patches.parse import parse_patch
@@ -144,7 +144,8 @@ class _Resolver:
             submodule_urls=decl.submodule_urls,
             mirrors=tuple(mirror.url for mirror in self.tools.mirrors.git()),
         )
-        pin = resolve_git(self.tools.store, request, session=self.session)
+        pin, fetched = resolve_and_keep(self.tools.store, request, session=self.session)
+        self.tools.git[pin.nar] = fetched
         for path in pin.lfs:
             self.tools.progress.note(f"{name}: {path} is a Git LFS pointer, and stays one")
         picks = []
@@ -164,6 +165,10 @@ class _Resolver:
         expected = None if decl.sha256 is None else Digest(decl.sha256)
         if expected is None:
             digest, size = self._hashed(name, decl.url)
+            locator = PlainUrl(url=decl.url)
+            self.tools.fetcher.note_served(
+                Wanted(name=name, version=decl.version, locator=locator, sha256=digest, size=size)
+            )
         else:
             wanted = Wanted(name=name, version=decl.version, locator=PlainUrl(url=decl.url), sha256=expected, size=None)
             digest = self.tools.fetcher.fetch(wanted, reuse=False)
