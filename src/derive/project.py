@@ -11,10 +11,14 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from derive.canonical import Digest, digest_document, escape, sha256
 from derive.derivations.model import Platform
 from derive.errors import InputErrors, Problem, expected_got
+
+if TYPE_CHECKING:
+    from derive.trust.policy import Policy
 
 CONTENT_ROOTS = ("lock", "patches", "derivations", "images")
 """The root folders whose files decide bytes."""
@@ -22,6 +26,7 @@ CONTENT_ROOTS = ("lock", "patches", "derivations", "images")
 _PLATFORMS = ("linux/amd64", "linux/arm64")
 _LINK = "a link: content files are ordinary files"
 _KEYS = {"format", "default-image", "build-platform"}
+_TRUST = "trust"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +110,18 @@ def load_project(root: Path, more: Callable[[Project], Iterable[Problem]] = lamb
     return project
 
 
+def load_policy(root: Path) -> Policy | None:
+    """Return whose signatures a project takes, or None where it does not say; nothing else of it is looked at.
+
+    Raises:
+        InputErrors: when there is no project, or its ``[tool.derive.trust]`` is wrong.
+    """
+    policy, problems = _trust(_require_table(root))
+    if problems:
+        raise InputErrors(problems)
+    return policy
+
+
 def _require_table(root: Path) -> dict[str, object]:
     file = root / "pyproject.toml"
     table = _table(file)
@@ -131,7 +148,9 @@ def _table(path: Path) -> dict[str, object] | None:
 
 def _setting_problems(table: Mapping[str, object]) -> list[Problem]:
     where = "pyproject.toml: tool.derive"
-    problems = [Problem(where=f"{where}.{key}", message="unknown key") for key in sorted(table.keys() - _KEYS)]
+    problems = [
+        Problem(where=f"{where}.{key}", message="unknown key") for key in sorted(table.keys() - _KEYS - {_TRUST})
+    ]
     problems += [Problem(where=f"{where}.{key}", message="this key is missing") for key in sorted(_KEYS - table.keys())]
     if table.get("format", 1) != 1:
         detail = expected_got(1, table["format"])
@@ -144,7 +163,15 @@ def _setting_problems(table: Mapping[str, object]) -> list[Problem]:
         problems.append(Problem(where=f"{where}.build-platform", message="no such platform", detail=detail))
     if not isinstance(table.get("default-image", "-"), str) or table.get("default-image") == "":
         problems.append(Problem(where=f"{where}.default-image", message="not a name"))
-    return problems
+    return [*problems, *_trust(table)[1]]
+
+
+def _trust(table: Mapping[str, object]) -> tuple[Policy | None, list[Problem]]:
+    if _TRUST not in table:
+        return None, []
+    from derive.trust.policy import parse_policy
+
+    return parse_policy(table[_TRUST], f"pyproject.toml: tool.derive.{_TRUST}")
 
 
 def _read_folder(folder: Path, prefix: str, files: dict[str, bytes], problems: list[Problem]) -> None:

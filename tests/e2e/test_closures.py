@@ -26,7 +26,7 @@ from support.store_check import check_store, realised
 
 LEVELS = ("run", "rebuild", "audit")
 NOWHERE = "http://127.0.0.1:1"
-SAMPLES = 8  # kills of one sweep
+SAMPLES = 6  # kills of one sweep
 
 
 class Made:
@@ -255,6 +255,11 @@ def test_a_project_that_trusts_nobody_says_what_to_write(trusting: Made, tmp_pat
     refused(ran, tmp_path / "store", 2, "tool.derive.trust.keys", "--unsigned")
 
 
+def test_outside_any_project_it_is_said_what_else_can_be_done(made: Made, tmp_path: Path) -> None:
+    ran = derive("store", "import", str(made.file("run")), env=made.other(tmp_path / "store"), cwd=tmp_path)
+    assert (ran.code, "no project here" in ran.err, "say --unsigned" in ran.err) == (2, True, True)
+
+
 def test_whom_a_project_trusts_decides_no_digest(trusting: Made) -> None:
     before = json.loads(trusting.small.here("show", "--json").answer)["body"]["content"]
     trusting.trust("second", threshold=1)
@@ -288,7 +293,7 @@ def altered(file: Path, target: Path, at: int) -> Path:
 
 @pytest.mark.parametrize("unsigned", [False, True])
 def test_an_altered_part_is_named_and_nothing_of_it_is_believed(made: Made, tmp_path: Path, unsigned: bool) -> None:
-    whole = made.file("audit")
+    whole = made.file("rebuild")
     chosen = list(parts(whole).items())
     for name, (offset, size) in chosen[:3] + chosen[-3:] if unsigned else chosen:
         for at in (offset - 500, offset + size - 1):
@@ -375,7 +380,7 @@ def test_an_export_that_is_killed_leaves_the_file_before(made: Made, driver: Dri
     store = made.small.store
     (whole,) = driver.run(job(made, store, *argv, count=True))
     data = file.read_bytes()
-    for fatal in random.Random(2).sample(range(1, whole["steps"]), min(8, whole["steps"] - 1)):
+    for fatal in random.Random(2).sample(range(1, whole["steps"]), min(5, whole["steps"] - 1)):
         file.write_bytes(b"before")
         (killed,) = driver.run(job(made, store, *argv, fatal=fatal))
         assert file.read_bytes() in (b"before", data), f"{fatal} of {whole['steps']}: {killed}"

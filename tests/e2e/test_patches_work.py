@@ -170,7 +170,9 @@ def test_a_series_on_a_git_upstream_is_carried_over_to_a_tag_before_the_lock_mov
         small.write("derivations/words.toml", GIT_SOURCE + GIT_PATCHED)
         small.write("patches/words/series", "# licence: MIT\n0001-x.patch\n")
         rows = words.splitlines(keepends=True)
-        hunk = "".join([" " + row for row in rows[7:10]] + ["-" + rows[10], "+x\n"] + [" " + row for row in rows[11:14]])
+        hunk = "".join(
+            [" " + row for row in rows[7:10]] + ["-" + rows[10], "+x\n"] + [" " + row for row in rows[11:14]]
+        )
         small.write("patches/words/0001-x.patch", f"--- a/words\n+++ b/words\n@@ -8,7 +8,7 @@\n{hunk}")
         assert small.here("build", "words-patched").code == 0
         assert small.here("patches", "rebase", "words", "--onto", "git:v3").code == 3
@@ -178,3 +180,16 @@ def test_a_series_on_a_git_upstream_is_carried_over_to_a_tag_before_the_lock_mov
         assert small.here("patches", "rebase", "words", "--onto", "git:v2").answer == "moved  0001-x.patch"
         assert "@@ -9,7 +9,7 @@" in (small.root / "patches/words/0001-x.patch").read_text()
         assert small.here("patches", "rebase", "words", "--onto", "git:main").answer == "applied  0001-x.patch"
+
+
+def test_a_name_that_lies_in_this_folder_too_lists_both_meanings(small: Small) -> None:
+    (small.root / "hello-source").mkdir()
+    done = small.derive("patches", "edit", "hello", "--source", "hello-source")
+    assert (done.code, "drv:hello-source" in done.err, "./hello-source" in done.err) == (2, True, True)
+    assert small.derive("patches", "edit", "hello", "--source", "drv:hello-source").code == 0
+
+
+def test_a_series_that_nothing_applies_says_how_it_would_be(small: Small) -> None:
+    small.write("patches/other/series", "# licence: MIT\n")
+    done = small.here("patches", "edit", "other")
+    assert (done.code, "no derivation applies the series other" in done.err) == (2, True)

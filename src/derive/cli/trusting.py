@@ -6,6 +6,7 @@ Edge: the project's pyproject.toml.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from derive.cli.console import project_root
@@ -34,7 +35,13 @@ def require_policy(args: argparse.Namespace, otherwise: str) -> Policy:
     """Return the project's policy; raises InputErrors, saying what may be done otherwise, where nobody is trusted."""
     from derive.project import load_policy
 
-    root = project_root(args)
+    try:
+        root = project_root(args)
+    except InputErrors as error:
+        if getattr(args, "project", None) is not None:
+            raise
+        hint = f"name the project whose keys count with --project, or {otherwise}"
+        raise InputErrors([replace(problem, hint=hint) for problem in error.problems()]) from error
     policy = load_policy(root)
     if policy is None or not policy.keys:
         raise InputErrors.one(

@@ -14,13 +14,14 @@ import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
 from derive.canonical import Digest
 from derive.errors import Corrupt, HostRefuses, Missing, expected_got
-from derive.store.leases import Kind, Lease
+from derive.store.leases import Held, Kind, Lease, folder_lock, read_leases
 from derive.store.protocol import CHUNK
 
 _OPEN_BLOBS = 256
@@ -39,6 +40,7 @@ class Staging:
         self._lease: Lease | None = None
         self._folder: Path | None = None
         self._read_only = False
+        self._is_alone = False
         self._unsettled: set[Path] = set()
         self._guard = threading.Lock()
 
@@ -55,11 +57,26 @@ class Staging:
         be written, nothing is collected, and nothing needs to be held.
         """
         with self._guard:
-            if self._read_only:
+            if self._read_only or self._is_alone:
                 return
             self._own_folder()
             assert self._lease is not None
             self._lease.add(kind, digests)
+
+    @contextmanager
+    def alone(self) -> Iterator[Held]:
+        """Keep every other process from naming anything new, and lend what the living named; one process at a time.
+
+        What this process itself writes meanwhile needs no name: nobody else collects.
+        """
+        with self._guard:
+            self._own_folder()
+        with folder_lock(self._root, alone=True):
+            self._is_alone = True
+            try:
+                yield read_leases(self._root)
+            finally:
+                self._is_alone = False
 
     @property
     def is_claimed(self) -> bool:

@@ -19,6 +19,7 @@ from derive.derivations.model import FlatOutput, Output, TreeOutput, parse_outpu
 from derive.errors import Corrupt
 from derive.images.documents import DocumentError, exact, fields, integer, items, mapping, text, texts
 from derive.store.reach import Level
+from derive.trust.dsse import shown
 
 TAG = "closure/1"
 
@@ -171,7 +172,7 @@ def read_closure(data: bytes) -> Closure:
     try:
         closure = _closure(decode(data))
     except (CanonicalError, DocumentError, ValueError, KeyError) as error:
-        raise Corrupt(f"the manifest of the closure cannot be read: {error}") from error
+        raise Corrupt(f"the manifest of the closure cannot be read: {shown(error)}") from error
     if closure.encoded() != data:
         raise Corrupt("the manifest of the closure is not written as a manifest is")
     return closure

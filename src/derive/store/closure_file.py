@@ -100,7 +100,9 @@ def members(closure: Closure, offset: int) -> tuple[tuple[Member, ...], int]:
     wanted: list[tuple[What, str, Sized]] = [
         (Tree(tree.digest), f"trees/{tree.digest.hex}.json", tree.listing) for tree in closure.trees
     ]
-    logs = sorted((one.log_of, one.log) for one in closure.histories if one.log is not None and one.log_of is not None)
+    logs = sorted(
+        {(one.log_of, one.log) for one in closure.histories if one.log is not None and one.log_of is not None}
+    )
     wanted += [(Log(name), f"logs/{name.hex}.log", log) for name, log in logs]
     wanted += [(Blob(blob.digest), f"blobs/sha256/{blob.digest.hex}", blob) for blob in closure.blobs]
     found = []

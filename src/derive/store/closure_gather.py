@@ -48,6 +48,7 @@ def gather(store: LocalStore, targets: Sequence[Derivation | Digest], level: Lev
     """
     ids = list(dict.fromkeys(one.id if isinstance(one, Derivation) else one for one in targets))
     steps = _steps(store, targets, level)
+    store.protect(steps)  # a collection at the same time removes nothing of it
     collected = _Collected(store)
     held = included(level, frozenset(ids), steps)
     rows = store.database.realisations(step.resolved for key in held if (step := steps[key]).resolved is not None)
@@ -112,9 +113,10 @@ class _Collected:
     def _add(self, output: Output, *, is_fetch: bool) -> bool:
         match output:
             case TreeOutput(digest):
-                if not self.store.has_tree(digest):
-                    return False
-                self.trees.setdefault(digest, self.store.listing(digest))
+                if digest not in self.trees:
+                    if not self.store.has_tree(digest):
+                        return False
+                    self.trees[digest] = self.store.listing(digest)
             case FlatOutput(digest):
                 if not self.store.has_blob(digest):
                     return False

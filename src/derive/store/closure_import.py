@@ -28,6 +28,7 @@ from derive.store.closure_file import Blob, Log, Member
 from derive.store.closure_read import ClosureFile
 from derive.store.database import Realisation
 from derive.store.history import Source, add_source
+from derive.store.inventory import MANIFEST_LIMIT
 from derive.store.listings import blobs_of
 from derive.store.local import LocalStore
 from derive.trees.listing import Listing
@@ -80,10 +81,7 @@ def import_closure(store: LocalStore, file: ClosureFile) -> Imported:
     _require_room(store, size)
     try:
         for member in wanted:
-            with store.blob_writer() as writer:
-                for piece in file.read(member):
-                    writer.write(piece)
-                writer.commit(member.contents.digest)
+            _add_blob(store, file, member)
         _require_images(store, file)
         for tree, listing in sorted(absent.items()):
             got = store.add_listing(listing)
@@ -106,6 +104,16 @@ def import_closure(store: LocalStore, file: ClosureFile) -> Imported:
         realisations=added,
         size=size,
     )
+
+
+def _add_blob(store: LocalStore, file: ClosureFile, member: Member) -> None:
+    with store.blob_writer() as writer:
+        for piece in file.pieces(member):
+            writer.write(piece)
+        try:
+            writer.commit(member.contents.digest)
+        except Corrupt as error:
+            raise file.altered(member) from error
 
 
 def _wanted(
@@ -174,7 +182,10 @@ def _require_images(store: LocalStore, file: ClosureFile) -> None:
         claim = claims.get(step.resolved) if step.is_image and step.resolved is not None else None
         if claim is None:
             continue
-        for blob in named_blobs(b"".join(store.read_blob(claim.outputs["out"].digest))):
+        manifest = claim.outputs["out"].digest
+        if store.blob_size(manifest) > MANIFEST_LIMIT:
+            raise Corrupt(f"the image {step.name} has a manifest too large to be one", where=str(file.path))
+        for blob in named_blobs(b"".join(store.read_blob(manifest))):
             if not store.has_blob(blob.digest) or store.blob_size(blob.digest) != blob.size:
                 message = f"the image {step.name} is not whole: blob {blob.digest.short} is not in the closure"
                 raise Corrupt(message, where=str(file.path))
@@ -185,7 +196,7 @@ def _add_logs(store: LocalStore, file: ClosureFile) -> None:
         if isinstance(member.what, Log):
             path = store.log_path(f"{member.what.derivation.hex}.log")
             if not path.exists():
-                write_whole(path, b"".join(file.read(member)), store.staging)
+                write_whole(path, file.read(member), store.staging)
 
 
 def _learn(store: LocalStore, file: ClosureFile, brought: set[Digest]) -> int:

@@ -12,6 +12,7 @@ from derive.canonical import Digest
 from derive.errors import Corrupt
 from derive.store.listings import dump_listing, load_listing
 from derive.trees.listing import File, Listing, ListingError
+from derive.trust.dsse import shown
 
 
 def read_listing(data: bytes, tree: Digest, blobs: Mapping[Digest, int]) -> Listing:
@@ -23,8 +24,12 @@ def read_listing(data: bytes, tree: Digest, blobs: Mapping[Digest, int]) -> List
     try:
         listing = Listing.of(load_listing(data, tree.short))
         written = dump_listing(listing)
+    except Corrupt as error:
+        error.detail = tuple(line.encode("unicode_escape").decode() for line in error.detail)
+        error.hint = None  # it speaks of a store's own listings
+        raise
     except (ListingError, RecursionError, ValueError) as error:
-        raise Corrupt(f"the listing of tree {tree.short} is no listing: {error}") from error
+        raise Corrupt(f"the listing of tree {tree.short} is no listing: {shown(error)}") from error
     for path, file in listing.files():
         if not _is_sound(file, blobs):
             raise Corrupt(f"the listing of tree {tree.short} has a file outside its blob: {path!r}")

@@ -6,7 +6,6 @@ Edge: reads one file.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -40,9 +39,8 @@ class ClosureFile:
     members: tuple[Member, ...]
     file: IO[bytes]
 
-    def read(self, member: Member) -> Iterator[bytes]:
-        """Yield a member's contents in pieces; raises Corrupt at their end when they are not those named."""
-        hasher = hashlib.sha256()
+    def pieces(self, member: Member) -> Iterator[bytes]:
+        """Yield a member's contents, which the caller hashes; raises Corrupt when the file ends early."""
         left = member.contents.size
         self.file.seek(member.offset)
         while left:
@@ -50,11 +48,21 @@ class ClosureFile:
             if not piece:
                 raise Corrupt(f"{member.name}: the file ends early", where=str(self.path))
             left -= len(piece)
-            hasher.update(piece)
             yield piece
-        if hasher.hexdigest() != member.contents.digest.hex:
-            detail = expected_got(member.contents.digest, f"sha256:{hasher.hexdigest()}")
-            raise Corrupt(f"{member.name} is altered", where=str(self.path), detail=detail, hint=_AGAIN)
+
+    def read(self, member: Member) -> bytes:
+        """Return a small member's contents; raises Corrupt when they are not those named."""
+        if member.contents.size > MANIFEST_LIMIT:
+            raise Corrupt(f"{member.name} is larger than any that is read", where=str(self.path))
+        data = b"".join(self.pieces(member))
+        if sha256(data) != member.contents.digest:
+            raise self.altered(member)
+        return data
+
+    def altered(self, member: Member) -> Corrupt:
+        """Return the error for contents that are not those named."""
+        detail = [f"expected  {member.contents.digest}"]
+        return Corrupt(f"{member.name} is altered", where=str(self.path), detail=detail, hint=_AGAIN)
 
     def listings(self) -> Mapping[Digest, Listing]:
         """Read the listings of all trees.
@@ -66,9 +74,7 @@ class ClosureFile:
         found = {}
         for member in self.members:
             if isinstance(member.what, Tree):
-                if member.contents.size > MANIFEST_LIMIT:
-                    raise Corrupt(f"{member.name} is larger than any listing", where=str(self.path))
-                found[member.what.digest] = read_listing(b"".join(self.read(member)), member.what.digest, blobs)
+                found[member.what.digest] = read_listing(self.read(member), member.what.digest, blobs)
         return found
 
 
@@ -96,7 +102,7 @@ def open_closure(path: Path) -> Iterator[ClosureFile]:
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     try:
-        file = path.open("rb")
+        file = open(path, "rb", opener=_opener)  # noqa: SIM115 - pathlib takes no opener; closed below
     except FileNotFoundError:
         raise InputErrors.one("no such file", where=str(path)) from None
     except OSError as error:
@@ -105,6 +111,10 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise InputErrors.one("a closure is one ordinary file", where=str(path))
         yield file
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe of that name would be waited for
 
 
 def _read(path: Path, file: IO[bytes]) -> ClosureFile:

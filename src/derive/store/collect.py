@@ -22,7 +22,7 @@ from derive.derivations.model import FlatOutput, Output, TreeOutput
 from derive.errors import InputErrors, Problem
 from derive.store.blobs import sync_folder
 from derive.store.inventory import DAMAGED, Inventory, Root, take_inventory
-from derive.store.leases import Held, folder_lock, read_leases
+from derive.store.leases import Held, read_leases
 from derive.store.local import LocalStore
 from derive.store.needs import held_outputs, needs_of_roots
 from derive.store.partial import FOLDER as PARTIAL
@@ -118,8 +118,8 @@ def collect(store: LocalStore, level: Level, *, dry_run: bool = False, forget: I
     trash = store.staging.new_path()
     with store.locked("collect"):
         trash.mkdir()
-        with folder_lock(store.root / "tmp", alone=True):
-            found, dead, roots = _plan(store, level, forgotten, read_leases(store.root / "tmp"))
+        with store.staging.alone() as held:
+            found, dead, roots = _plan(store, level, forgotten, held)
             for root in roots:
                 _forget(store, root)
             _move_aside(store, dead, trash)
@@ -282,10 +282,7 @@ def _move_aside(store: LocalStore, dead: _Dead, trash: Path) -> None:
     _drop_rows(store, dead)
     root = store.root
     for tree in dead.folders:
-        folder = root / "trees" / tree.hex
-        if not folder.is_symlink() and folder.is_dir():
-            folder.chmod(0o755)  # an ordinary user may not move a read-only folder
-        _move(folder, trash / f"tree-{tree.hex}")
+        move_aside(root / "trees" / tree.hex, trash / f"tree-{tree.hex}")
     for tree in dead.listings:
         _move(root / "listings" / f"{tree.hex}.json", trash / f"listing-{tree.hex}")
     sync_folder(root / "listings")  # before the blobs: a power cut is not to bring back a listing without them
@@ -294,6 +291,13 @@ def _move_aside(store: LocalStore, dead: _Dead, trash: Path) -> None:
     for folder_name, names in (("logs", dead.logs), (PARTIAL, dead.partial), (DAMAGED, dead.damaged)):
         for name in names:
             _move(root / folder_name / name, trash / f"{folder_name}-{name}")
+
+
+def move_aside(folder: Path, target: Path) -> None:
+    """Move an unpacked tree away in one stroke; absence is no error."""
+    if not folder.is_symlink() and folder.is_dir():
+        folder.chmod(0o755)  # an ordinary user may not move a read-only folder
+    _move(folder, target)
 
 
 def _move(path: Path, target: Path) -> None:

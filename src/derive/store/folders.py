@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares a tree that is unpacked with its listing: every path, type, mode, time and byte.
+"""Compares a tree that is unpacked with its listing: every path, type, mode, size and time.
 
-Edge: the file system, threads.
+Edge: the file system.
 """
 
 from __future__ import annotations
@@ -13,28 +13,32 @@ from pathlib import Path
 from typing import assert_never
 
 from derive.canonical import EPOCH, Digest, escape
-from derive.store.hashing import hash_file, in_parallel
+from derive.store.hashing import Expected
 from derive.trees.listing import Directory, Entry, File, Listing, Symlink
 
 
-def folder_differs(folder: Path, listing: Listing, *, contents: bool, jobs: int) -> str:
-    """Say the first thing in which a folder differs from its listing, or nothing; ``contents`` hashes every file."""
+def folder_differs(folder: Path, listing: Listing) -> str:
+    """Say the first thing in which a folder differs from its listing, contents left out, or nothing."""
     top = os.fsencode(folder)
     found = dict(_walk(top))
     for path in sorted(found.keys() ^ listing.keys()):
-        return f"{_shown(path)} is {'no part of the tree' if path in found else 'absent'}"
+        return f"{shown(path)} is {'no part of the tree' if path in found else 'absent'}"
     for path, entry in listing.items():
         what = _differs(top, path, entry, found[path])
         if what:
-            return f"{_shown(path)}: {what}"
-    if not contents:
-        return ""
-    files = list(listing.files())
-    hashes = in_parallel(lambda item: _hash(_place(top, item[0])), files, jobs)
-    for (path, file), digest in zip(files, hashes, strict=True):
-        if digest != file.sha256:
-            return f"{_shown(path)}: {'its contents differ' if digest is not None else 'cannot be read'}"
+            return f"{shown(path)}: {what}"
     return ""
+
+
+def files_in(folder: Path, listing: Listing, tree: Digest) -> Iterator[Expected]:
+    """Yield each file that a folder is to hold, with what it is to be."""
+    top = os.fsencode(folder)
+    return (Expected(_place(top, path), file.sha256, file.size, tree) for path, file in listing.files())
+
+
+def shown(path: bytes) -> str:
+    """Write a path inside a tree for people."""
+    return escape(path) or "the top"
 
 
 def _walk(top: bytes) -> Iterator[tuple[bytes, os.stat_result]]:
@@ -78,14 +82,3 @@ def _differs(top: bytes, path: bytes, entry: Entry, facts: os.stat_result) -> st
     if not right:
         return "its type, mode or target differs"
     return "" if facts.st_mtime_ns == EPOCH * 10**9 else "its time differs"
-
-
-def _hash(path: bytes) -> Digest | None:
-    try:
-        return hash_file(path)[0]
-    except OSError:
-        return None
-
-
-def _shown(path: bytes) -> str:
-    return escape(path) or "the top"

@@ -1,31 +1,74 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hashes many files at once, each read in large pieces: as fast as the processor's cores allow.
 
-Edge: the file system, threads.
+Edge: the file system.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from derive.canonical import Digest
 
 _PIECE = 1 << 20
-_Item = TypeVar("_Item")
-_Found = TypeVar("_Found")
+_BATCH = 8 << 20
+_EACH = 1 << 16  # what opening a file costs, in bytes that could be hashed meanwhile
 
 
-def hash_file(path: str | bytes | Path) -> tuple[Digest, int]:
-    """Return a file's SHA-256 and its size in bytes; links are not followed.
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A file that is to have a SHA-256; ``size`` in bytes says how long that takes, ``tree`` in which tree it lies."""
 
-    Raises:
-        OSError: when it cannot be read: absent, or the disk fails.
-    """
+    path: bytes
+    sha256: Digest
+    size: int
+    tree: Digest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A file that has another one, or cannot be read; ``is_gone`` when it is not there at all."""
+
+    file: Expected
+    what: str
+    is_gone: bool = False
+
+
+def batches(files: Iterable[Expected]) -> Iterator[Sequence[Expected]]:
+    """Put files together, the largest first, so that no batch takes long and none is not worth handing out."""
+    batch: list[Expected] = []
+    size = 0
+    for file in sorted(files, key=lambda one: (-one.size, one.path)):
+        batch.append(file)
+        size += file.size + _EACH
+        if size >= _BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def wrong_of(batch: Sequence[Expected]) -> list[Wrong]:
+    """Hash files, and return those that are not what they should be."""
+    found = []
+    for file in batch:
+        try:
+            text, size = _hash(file.path)
+        except FileNotFoundError:
+            found.append(Wrong(file, "is gone", is_gone=True))
+        except OSError as error:
+            found.append(Wrong(file, f"cannot be read: {(error.strerror or str(error)).lower()}"))
+        else:
+            if text != file.sha256.hex:
+                found.append(Wrong(file, f"its bytes are those of sha256:{text[:12]} ({size} bytes)"))
+    return found
+
+
+def _hash(path: bytes) -> tuple[str, int]:
+    """Return a file's SHA-256 in hex, and its size in bytes; links are not followed."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         hasher = hashlib.sha256()
@@ -35,15 +78,8 @@ def hash_file(path: str | bytes | Path) -> tuple[Digest, int]:
         while count := os.readv(descriptor, [buffer]):
             hasher.update(view[:count])
             size += count
-        return Digest(hasher.hexdigest()), size
+            if count < len(buffer):
+                break  # less came than was asked for: the end
+        return hasher.hexdigest(), size
     finally:
         os.close(descriptor)
-
-
-def in_parallel(work: Callable[[_Item], _Found], items: Iterable[_Item], jobs: int) -> Iterator[_Found]:
-    """Yield what a function gives for each item, in order; give the largest items first, that no core waits long."""
-    pool = ThreadPoolExecutor(jobs, thread_name_prefix="verify")
-    try:
-        yield from pool.map(work, items)
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)

@@ -73,6 +73,9 @@ class PartialWriter:
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes."""
         self._size += len(data)
+        if not self._gathered and len(data) >= _GATHERED:
+            self._pass(data)
+            return
         self._gathered += data
         if len(self._gathered) >= _GATHERED:
             self._pass_on()
@@ -174,11 +177,14 @@ class PartialWriter:
             self._cut = True
 
     def _pass_on(self) -> None:
-        if self._gathered:
-            self._cut_end()
-        view = memoryview(self._gathered)
-        self._gathered = bytearray()
-        self._hasher.update(view)
+        data, self._gathered = self._gathered, bytearray()
+        if data:
+            self._pass(data)
+
+    def _pass(self, data: bytes | bytearray | memoryview) -> None:
+        self._cut_end()
+        self._hasher.update(data)
+        view = memoryview(data)
         while view:
             view = view[os.write(self._fd, view) :]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the rows of a store's database against their own hashes, and against what lies in the store.
+"""Checks the rows of a store's database against their own hashes and forms.
 
 Edge: the store's database. Reads alone.
 """
@@ -12,16 +12,13 @@ from collections.abc import Iterator
 from derive.canonical import Digest, sha256
 from derive.derivations.model import parse_output
 from derive.store.findings import Finding, Kind
-from derive.store.inventory import Inventory
-from derive.store.listings import blobs_of
 from derive.store.local import LocalStore
 
 
-def check_rows(store: LocalStore, inventory: Inventory) -> tuple[tuple[Finding, ...], int]:
+def check_rows(store: LocalStore) -> tuple[tuple[Finding, ...], int]:
     """Return what is wrong with rows, and how many derivations there are."""
     findings, count = _derivations(store)
     findings += _realisations(store)
-    findings += _tree_rows(store, inventory)
     return tuple(findings), count
 
 
@@ -51,19 +48,3 @@ def _realisations(store: LocalStore) -> Iterator[Finding]:
             what = "its outputs cannot be read"
             lost = "what this step gave; it is built again"
             yield Finding(kind=Kind.REALISATION, name=resolved, what=what, lost=lost)
-
-
-def _tree_rows(store: LocalStore, inventory: Inventory) -> Iterator[Finding]:
-    """Yield the trees whose rows do not name the blobs that their listing names."""
-    from derive.errors import Corrupt, Missing
-
-    for tree in sorted(inventory.listings):
-        rows = store.database.tree_blobs(tree)
-        try:
-            listed = blobs_of(store.listing(tree)) if rows else frozenset()
-        except (Corrupt, Missing):
-            continue  # told as the listing's own damage
-        if frozenset(rows) != listed:
-            what = "the blobs that the database names are not those of its listing"
-            lost = "nothing: the listing is right"
-            yield Finding(kind=Kind.TREE_ROWS, name=tree.hex, what=what, lost=lost)

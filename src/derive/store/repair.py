@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mends what a check found: brings bytes back, makes listings again from what is sound, else forgets, so that the next
-build makes it again.
+"""Mends what a check found: brings bytes back, makes listings again from what is sound, and else forgets.
 
 Edge: the store. Where bytes come from is the caller's.
 
-Nothing is thrown away: what is no longer what its name says is moved to ``damaged/``, where a collection removes it.
+What is forgotten is made again by the next build that needs it. Nothing is thrown away: what is no longer what its name
+says is moved to ``damaged/``, where a collection removes it.
 """
 
 from __future__ import annotations
@@ -77,21 +77,15 @@ def _mend(store: LocalStore, finding: Finding, bring: Bring) -> tuple[str, bool]
             return _tree(store, finding.digest), True
         case Kind.FOLDER | Kind.STRAY:
             return _away(store, finding)
-        case Kind.TREE_ROWS:
-            store.database.add_tree(finding.digest, blobs_of(store.listing(finding.digest)))
-            return "written again from the listing", True
-        case Kind.DERIVATION:
-            return _delete(store, "derivations", "id", finding.name), True
-        case Kind.REALISATION:
-            return _delete(store, "realisations", "resolved", finding.name), True
+        case Kind.TREE_ROWS | Kind.DERIVATION | Kind.REALISATION:
+            return _rows(store, finding), True
         case Kind.INDEX:
             return _index(store), True
         case Kind.ROOT:
             return _root(store, finding)
-        case Kind.DATABASE:
-            return "not mended: move it and its -wal and -shm out of the store", False
-        case Kind.ORPHAN:
-            return "left for gc", True
+        case Kind.DATABASE | Kind.ORPHAN:
+            is_damage = finding.is_damage
+            return "not mended: move it and its -wal and -shm away" if is_damage else "left for gc", not is_damage
         case _:
             assert_never(finding.kind)
 
@@ -108,7 +102,7 @@ def _blob(store: LocalStore, finding: Finding, bring: Bring) -> tuple[str, bool]
         trees = [_tree(store, tree) for tree in _trees_of(store, digest)]
         kept = sum(text != _FORGOTTEN for text in trees)
         said = f"moved aside; {len(trees)} trees in it, {kept} of them made again from folders; " if trees else ""
-        return f"{said or 'moved aside; '}not brought back: {error.message}; the next build makes it again", True
+        return f"{said or 'moved aside; '}not brought back: {error.message}", row is None
     return "brought back", True
 
 
@@ -165,9 +159,13 @@ def _away(store: LocalStore, finding: Finding) -> tuple[str, bool]:
     return "moved aside", True
 
 
-def _delete(store: LocalStore, table: str, column: str, key: str) -> str:
+def _rows(store: LocalStore, finding: Finding) -> str:
+    if finding.kind is Kind.TREE_ROWS:
+        store.database.add_tree(finding.digest, blobs_of(store.listing(finding.digest)))
+        return "written again from the listing"
+    table, column = ("derivations", "id") if finding.kind is Kind.DERIVATION else ("realisations", "resolved")
     with store.database.cursor() as cursor:
-        cursor.execute(f"DELETE FROM {table} WHERE {column} = ?", (key,))  # noqa: S608 - ours
+        cursor.execute(f"DELETE FROM {table} WHERE {column} = ?", (finding.name,))  # noqa: S608 - ours
     return "forgotten: it is found or built again"
 
 

@@ -9,20 +9,22 @@ this very listing is thus right as long as its blobs are, and is not hashed agai
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from derive.canonical import Digest
 from derive.derivations.model import FlatOutput, Output, TreeOutput
-from derive.errors import Corrupt, DeriveError
+from derive.errors import Corrupt, DeriveError, Missing
 from derive.store.findings import Finding, Kind, Verified
-from derive.store.folders import folder_differs
-from derive.store.hashing import hash_file, in_parallel
+from derive.store.folders import files_in, folder_differs, shown
+from derive.store.hashing import Expected, Wrong, batches, wrong_of
 from derive.store.inventory import Inventory, index_names, manifest_parts, take_inventory
 from derive.store.leases import folder_lock, read_leases
-from derive.store.listings import blobs_of, checked_key, load_listing
+from derive.store.listings import blobs_named, blobs_of, checked_key, load_listing
 from derive.store.local import LocalStore
 from derive.store.needs import run_outputs
 from derive.store.records import check_rows
@@ -50,18 +52,17 @@ def verify(store: LocalStore, how: How) -> Verified:
         findings, inventory = _opened(store, fast=how.fast)
         if inventory is None:
             return Verified(findings=tuple(findings), blobs=0, hashed=0, trees=0, folders=0, derivations=0)
-        look = _Look(store=store, inventory=inventory, how=how, findings=findings)
-        look.blobs()
-        look.listings()
-        look.folders()
-        derivations = look.rows()
-        look.roots()
-        look.orphans()
-        hashed = 0 if how.fast else sum(inventory.blobs.values())
+        pool = ThreadPoolExecutor(how.jobs, thread_name_prefix="verify")
+        try:
+            look = _Look(store=store, inventory=inventory, how=how, pool=pool, findings=findings)
+            derivations = look.all()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    ranks = {kind: rank for rank, kind in enumerate(Kind)}
     return Verified(
-        findings=tuple(findings),
+        findings=tuple(sorted(findings, key=lambda one: (ranks[one.kind], one.name))),
         blobs=len(inventory.blobs),
-        hashed=hashed,
+        hashed=look.hashed,
         trees=len(inventory.listings),
         folders=len(inventory.folders),
         derivations=derivations,
@@ -92,45 +93,80 @@ def _opened(store: LocalStore, *, fast: bool) -> tuple[list[Finding], Inventory 
 
 @dataclass(slots=True, kw_only=True)
 class _Look:
-    """One check under way. ``bad`` are the blobs that are damaged or shorter than a listing needs."""
+    """One check under way. ``bad`` are the damaged blobs, ``hashed`` the bytes handed out to be hashed."""
 
     store: LocalStore
     inventory: Inventory
     how: How
+    pool: ThreadPoolExecutor
     findings: list[Finding]
+    hashed: int = 0
     bad: set[Digest] = field(default_factory=set)
-    bad_trees: set[Digest] = field(default_factory=set)
+    _running: list[Future[list[Wrong]]] = field(default_factory=list)
 
-    def blobs(self) -> None:
-        """Hash every blob, the largest first."""
+    def all(self) -> int:
+        """Look at everything; the files are hashed while the rest is read. Return how many derivations are known."""
+        blobs = os.fsencode(self.store.root / "blobs" / "sha256")
+        self._hand_out(
+            Expected(blobs + b"/" + blob.hex.encode(), blob, size) for blob, size in self.inventory.blobs.items()
+        )
+        self.folders()
+        findings, count = check_rows(self.store)
+        self.findings.extend(findings)
+        self.roots()
+        self.orphans()
+        self._collect()
+        self.listings()
+        return count
+
+    def _hand_out(self, files: Iterable[Expected]) -> None:
         if self.how.fast:
             return
-        sizes = self.inventory.blobs
-        order = sorted(sizes, key=lambda blob: (-sizes[blob], blob))
-        for finding in in_parallel(self._blob, order, self.how.jobs):
-            if finding is not None:
-                self.findings.append(finding)
-                self.bad.add(finding.digest)
+        for batch in batches(files):
+            self.hashed += sum(file.size for file in batch)
+            self._running.append(self.pool.submit(wrong_of, batch))
 
-    def _blob(self, blob: Digest) -> Finding | None:
-        try:
-            found, size = hash_file(self.store.root / "blobs" / "sha256" / blob.hex)
-        except FileNotFoundError:  # a person removed it meanwhile
-            return None
-        except OSError as error:
-            what = f"cannot be read: {(error.strerror or str(error)).lower()}"
-        else:
-            if found == blob:
-                return None
-            what = f"its bytes are those of sha256:{found.short} ({size} bytes)"
-        return Finding(kind=Kind.BLOB, name=blob.hex, what=what, lost=self._lost(blob))
+    def _collect(self) -> None:
+        """Wait for what was handed out, and tell of each blob and of each unpacked tree once."""
+        trees: dict[Digest, str] = {}
+        for future in self._running:
+            for wrong in future.result():
+                if wrong.file.tree is not None:
+                    path = wrong.file.path.removeprefix(os.fsencode(self.store.root / "trees" / wrong.file.tree.hex))
+                    trees.setdefault(wrong.file.tree, f"{shown(path.removeprefix(b'/'))}: {wrong.what}")
+                elif not wrong.is_gone:  # a person removed it meanwhile
+                    blob = wrong.file.sha256
+                    self.bad.add(blob)
+                    lost = self._lost(blob)
+                    self.findings.append(Finding(kind=Kind.BLOB, name=blob.hex, what=wrong.what, lost=lost))
+        self.findings += [self._folder(tree, what) for tree, what in trees.items()]
+
+    def folders(self) -> None:
+        """Compare each unpacked tree with its listing, and hand out its files."""
+        for tree in sorted(self.inventory.folders):
+            path = self.store.root / "trees" / tree.hex
+            if tree not in self.inventory.listings:
+                what = "it has no listing, and nothing names it"
+                self.findings.append(Finding(kind=Kind.STRAY, name=f"trees/{tree.hex}", what=what))
+                continue
+            try:
+                listing = self.store.listing(tree)
+            except (Corrupt, Missing):
+                continue  # told as the listing's own damage
+            what = folder_differs(path, listing)
+            if what:
+                self.findings.append(self._folder(tree, what))
+            else:
+                self._hand_out(files_in(path, listing, tree))
+
+    def _folder(self, tree: Digest, what: str) -> Finding:
+        return Finding(kind=Kind.FOLDER, name=tree.hex, what=what, lost="nothing: it is made again from its listing")
 
     def listings(self) -> None:
         """Check that each listing can be read, lies within its blobs, and gives the tree that it is called."""
-        for tree in sorted(self.inventory.listings):
-            what = self._listing(tree)
+        trees = sorted(self.inventory.listings)
+        for tree, what in zip(trees, self.pool.map(self._listing, trees), strict=True):
             if what:
-                self.bad_trees.add(tree)
                 lost = self._named([TreeOutput(tree)])
                 self.findings.append(Finding(kind=Kind.LISTING, name=tree.hex, what=what, lost=lost))
 
@@ -138,21 +174,33 @@ class _Look:
         """Return what is wrong with a tree, or nothing."""
         try:
             data = (self.store.root / "listings" / f"{tree.hex}.json").read_bytes()
-            listing = load_listing(data, tree.short)
-        except FileNotFoundError:
+        except FileNotFoundError:  # a person removed it meanwhile
             return ""
-        except Corrupt as error:
-            return f"cannot be read: {'; '.join(error.detail) or error.message}"
         except OSError as error:
             return f"cannot be read: {(error.strerror or str(error)).lower()}"
-        what = _within(listing, self.inventory)
-        blobs = blobs_of(listing)
-        if what or self.how.fast or not self.bad.isdisjoint(blobs):
-            return what  # a damaged blob is told as such, with the trees that it spoils
         key = checked_key(tree, data)
-        if not self.how.trees and self.store.database.memo(key) is not None:
-            return ""
+        if not self.how.trees and not self.how.fast and self.store.database.memo(key) is not None:
+            blobs = blobs_named(data)
+            absent = sorted(blob for blob in blobs if blob not in self.inventory.blobs)
+            self._compare_rows(tree, blobs)
+            return _absent(absent[0]) if absent else ""
+        try:
+            listing = load_listing(data, tree.short)
+        except Corrupt as error:
+            return f"cannot be read: {'; '.join(error.detail) or error.message}"
+        self._compare_rows(tree, blobs_of(listing))
+        what = _within(listing, self.inventory)
+        if what or self.how.fast or not self.bad.isdisjoint(blobs_of(listing)):
+            return what  # a damaged blob is told as such, with the trees that it spoils
         return self._hash(tree, listing, key)
+
+    def _compare_rows(self, tree: Digest, listed: frozenset[Digest]) -> None:
+        """Tell of a tree whose rows name other blobs than its listing; rows that are absent are not needed."""
+        rows = frozenset(self.store.database.tree_blobs(tree))
+        if rows and rows != listed:
+            what = "the blobs that the database names are not those of its listing"
+            lost = "nothing: the listing is right"
+            self.findings.append(Finding(kind=Kind.TREE_ROWS, name=tree.hex, what=what, lost=lost))
 
     def _hash(self, tree: Digest, listing: Listing, key: Digest) -> str:
         try:
@@ -164,19 +212,6 @@ class _Look:
         if not self.store.read_only:
             self.store.database.set_memo(key, tree.hex)
         return ""
-
-    def folders(self) -> None:
-        """Compare each unpacked tree with its listing."""
-        for tree in sorted(self.inventory.folders):
-            path = self.store.root / "trees" / tree.hex
-            if tree not in self.inventory.listings:
-                what = "it has no listing, and nothing names it"
-                self.findings.append(Finding(kind=Kind.STRAY, name=f"trees/{tree.hex}", what=what))
-            elif tree not in self.bad_trees:
-                what = folder_differs(path, self.store.listing(tree), contents=not self.how.fast, jobs=self.how.jobs)
-                if what:
-                    lost = "nothing: it is made again from its listing"
-                    self.findings.append(Finding(kind=Kind.FOLDER, name=tree.hex, what=what, lost=lost))
 
     def roots(self) -> None:
         """Say which roots can no longer be run."""
@@ -196,12 +231,6 @@ class _Look:
                 return self.inventory.has_tree(digest)
             case FlatOutput(digest):
                 return digest in self.inventory.blobs
-
-    def rows(self) -> int:
-        """Check the database's rows, and return how many derivations it knows."""
-        findings, count = check_rows(self.store, self.inventory)
-        self.findings.extend(findings)
-        return count
 
     def orphans(self) -> None:
         """Find what nothing names, and files that no store has."""
@@ -238,10 +267,14 @@ def _within(listing: Listing, inventory: Inventory) -> str:
             return "a file has no place"
         size = inventory.blobs.get(at.blob)
         if size is None:
-            return f"blob {at.blob.short}, which it names, is absent"
+            return _absent(at.blob)
         if at.offset + at.size > size:
             return f"it goes beyond the end of blob {at.blob.short}"
     return ""
+
+
+def _absent(blob: Digest) -> str:
+    return f"blob {blob.short}, which it names, is absent"
 
 
 _KNOWN = frozenset({"blobs", "listings", "trees", "logs", "locks", "tmp", "partial", "damaged", "scans"})

@@ -9,7 +9,7 @@ import pytest
 
 from derive.canonical import encode
 from derive.errors import Corrupt
-from derive.trust.dsse import MAX_SIGNATURES, Envelope, pae, read_envelope, sign
+from derive.trust.dsse import MAX_SIGNATURES, Envelope, pae, read_envelope, shown, sign
 from derive.trust.keys import SigningKey
 
 KIND = "application/example"
@@ -72,6 +72,11 @@ def changed(change: Callable[[dict[str, Any]], object]) -> bytes:
     document = json.loads(sign(KIND, b"payload", [ONE]).encoded())
     change(document)
     return encode(document)
+
+
+def test_what_a_stranger_wrote_commands_no_terminal() -> None:
+    assert shown(ValueError("\x1b[2J\n\u202e")) == "\\x1b[2J\\n\\u202e"
+    assert len(shown(ValueError("x" * 10_000))) < 1000
 
 
 @pytest.mark.parametrize(

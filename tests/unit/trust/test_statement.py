@@ -86,6 +86,8 @@ def realisation(document: dict[str, Any]) -> dict[str, Any]:
         changed(lambda d: realisation(d).update(outputs=[])),
         changed(lambda d: realisation(d)["outputs"].update(out="sha256:x")),
         changed(lambda d: realisation(d)["outputs"].update(out=None)),
+        changed(lambda d: realisation(d)["outputs"].update({"\x1b[31m": str(TreeOutput(sha256(b"")))})),
+        changed(lambda d: realisation(d).update(builder="a\nb/1")),
         sign(PAYLOAD_TYPE, b"[]", [KEY]).encoded(),
         sign(PAYLOAD_TYPE, statement().encoded() + b" ", [KEY]).encoded(),
     ],

@@ -66,9 +66,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _explain(upstream: str, opened: Opened) -> None:
-    last = opened.applied[-1] if opened.applied else "the source"
-    waiting = f"; {len(opened.waiting)} above it wait" if opened.waiting else ""
-    note(f"{count_text(len(opened.applied), 'commit')} above the source, the last is {last}{waiting}")
+    last = f", the last is {opened.applied[-1]}" if opened.applied else ""
+    waiting = f"; {count_text(len(opened.waiting), 'patch', 'patches')} above it to come" if opened.waiting else ""
+    note(f"{count_text(len(opened.applied), 'commit')} above the source{last}{waiting}")
     if opened.conflicted is not None:
         for row in opened.conflicted.text:
             note(row)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   derive patches rebase perftest                            onto the source that is locked now
   derive patches rebase perftest --onto perftest-26.tar.gz  onto an archive; a folder, tree: or a name will do too
+  derive patches rebase nccl --onto git:v2.31.0-1           onto a tag, branch or commit of the upstream itself
   derive patches rebase perftest --continue                 after a conflict was resolved in the work tree
 """
 
@@ -39,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("upstream", metavar="UPSTREAM", help="a folder of patches/")
     parser.add_argument(
-        "--onto", metavar="TREE", help="a name, folder, archive or tree:DIGEST (default: what is locked)"
+        "--onto", metavar="TREE", help="a name, folder, archive, tree:DIGEST, git:REV (default: what is locked)"
     )
     parser.add_argument("--from", dest="fits", metavar="TREE", help="what the series fits (default: found)")
     how = parser.add_mutually_exclusive_group()

@@ -14,17 +14,20 @@ if TYPE_CHECKING:
     import argparse
 
 SUBCOMMANDS = {
-    "optimise": "make it smaller and lose nothing",
-    "du": "say whose its bytes are, by image or by package",
-    "path": "print where an output lies",
     "verify": "check that it holds what it says it holds; mend what can be mended",
     "gc": "remove what no image and no running build needs; say what ability goes with it",
+    "du": "say whose its bytes are, by image or by package",
+    "path": "print where an output lies",
+    "optimise": "make it smaller and lose nothing",
     "export": "write images or derivations with all that they need into one file, signed",
     "import": "bring what such a file holds into the store, when its signature is trusted",
 }
 
 EXAMPLES = """\
+  derive store verify                  hashes everything
   derive store gc --dry-run            what would go, and what could no longer be done
+  derive store du                      bytes by image, shared and its own
+  derive store path perftest
 """
 
 

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose word a project takes: named public keys, and how many of them must agree.
+
+Core: no IO. Imports nothing heavy: a project's settings are checked on the way to every answer.
+
+``[tool.derive.trust]`` decides no byte of any output, only what is believed without building it again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from derive.canonical import Digest
+from derive.errors import CheckFailed, Problem
+from derive.trust.keys import PublicKey
+from derive.words import count_text
+
+if TYPE_CHECKING:
+    from derive.trust.dsse import Envelope
+
+KEY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_KEYS = {"keys", "threshold"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Public keys by name, and the number of different keys whose signatures are needed: 1 or more."""
+
+    keys: Mapping[str, PublicKey]
+    threshold: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What the signatures on an envelope are worth: names of keys, sorted, and ids of keys not named.
+
+    ``trusted`` signed, and count. ``revoked`` signed, and do not. ``wrong`` are named beside signatures that they did
+    not make. ``unknown`` are the other key ids beside signatures.
+    """
+
+    trusted: tuple[str, ...]
+    revoked: tuple[str, ...]
+    wrong: tuple[str, ...]
+    unknown: tuple[Digest, ...]
+    threshold: int
+
+    @property
+    def holds(self) -> bool:
+        """Say whether enough keys agree."""
+        return len(self.trusted) >= self.threshold
+
+
+def judge(envelope: Envelope, policy: Policy, revoked: Collection[Digest]) -> Judgement:
+    """Find which trusted keys signed an envelope; ``revoked`` are key ids that no longer count."""
+    signed = [name for name, key in sorted(policy.keys.items()) if envelope.is_signed_by(key)]
+    named = {signature.key for signature in envelope.signatures}
+    return Judgement(
+        trusted=tuple(name for name in signed if policy.keys[name].id not in revoked),
+        revoked=tuple(name for name in signed if policy.keys[name].id in revoked),
+        wrong=tuple(name for name, key in sorted(policy.keys.items()) if key.id in named and name not in signed),
+        unknown=tuple(sorted(named - {key.id for key in policy.keys.values()})),
+        threshold=policy.threshold,
+    )
+
+
+def require_trusted(judgement: Judgement, what: str) -> None:
+    """Raise CheckFailed, saying what each signature is worth, unless enough trusted keys signed."""
+    if judgement.holds:
+        return
+    detail = [f"expected  signatures of {count_text(judgement.threshold, 'trusted key')}"]
+    got = [
+        *(f"{name}" for name in judgement.trusted),
+        *(f"{name}, which is revoked" for name in judgement.revoked),
+        *(f"{name}, whose signature is not over this" for name in judgement.wrong),
+        *(f"{key}, which the project does not trust" for key in judgement.unknown),
+    ]
+    detail += [f"got       {line}" for line in got or ["none"]]
+    raise CheckFailed(
+        f"{what} is not trusted",
+        detail=detail,
+        hint="trusted keys are those of [tool.derive.trust.keys] in pyproject.toml",
+    )
+
+
+def parse_policy(table: object, where: str) -> tuple[Policy | None, list[Problem]]:
+    """Read the ``trust`` table of a project, or say everything that is wrong with it."""
+    if not isinstance(table, Mapping):
+        return None, [Problem(where=where, message="not a table")]
+    problems = [Problem(where=f"{where}.{key}", message="unknown key") for key in sorted(table.keys() - _KEYS)]
+    keys = _keys(table.get("keys", {}), f"{where}.keys", problems)
+    threshold = table.get("threshold", 1)
+    if isinstance(threshold, bool) or not isinstance(threshold, int) or threshold < 1:
+        problems.append(Problem(where=f"{where}.threshold", message="not a whole number above 0"))
+    elif not problems and threshold > max(len(keys), 1):
+        message = f"{threshold} keys must sign, and {count_text(len(keys), 'key')} can"
+        problems.append(Problem(where=f"{where}.threshold", message=message))
+    if problems:
+        return None, problems
+    return Policy(keys=keys, threshold=int(threshold)), []
+
+
+def _keys(table: object, where: str, problems: list[Problem]) -> dict[str, PublicKey]:
+    if not isinstance(table, Mapping):
+        problems.append(Problem(where=where, message="not a table of keys by name"))
+        return {}
+    found: dict[str, PublicKey] = {}
+    for name, text in table.items():
+        place = f"{where}.{name}"
+        if not KEY_NAME.fullmatch(name):
+            problems.append(Problem(where=place, message="not a name of letters, digits, '.', '_' and '-'"))
+            continue
+        try:
+            key = PublicKey.parse(text if isinstance(text, str) else "")
+        except ValueError:
+            hint = "derive key show NAME prints one: ed25519:<base64>"
+            problems.append(Problem(where=place, message="not a public key", hint=hint))
+            continue
+        # One signer under two names would count twice.
+        same = next((other for other, known in found.items() if known == key), None)
+        if same is not None:
+            problems.append(Problem(where=place, message=f"the same key as {same}"))
+        found[name] = key
+    return found
