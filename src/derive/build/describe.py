@@ -22,6 +22,7 @@ from derive.project import Project
 from derive.store.history import Source, sources_of
 from derive.store.local import LocalStore
 from derive.trees.listing import Directory, Entry, File, Symlink
+from derive.words import duration_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +128,8 @@ def _derivation(
     if found is not None:
         facts.append(("resolved", str(found.resolved)))
         facts += [(f"output {output}", str(value)) for output, value in sorted(found.outputs.items())]
-        facts.append(("built in", f"{found.duration_ns / 1e9:.2f} s"))
+        if found.duration_ns:  # none is known of what was imported, or fetched while locking
+            facts.append(("built in", duration_text(found.duration_ns)))
     else:
         facts.append(("output", "not built yet"))
     sources = sources_of(store.database, [one.digest for one in found.outputs.values()] if found is not None else [])

@@ -240,7 +240,7 @@ def _decide(derivation: Derivation, memory: _Memory, knowledge: Knowledge) -> St
 def _build_reason(derivation: Derivation, memory: _Memory) -> str:
     unknown = [
         reference.derivation.name
-        for reference in derivation.inputs.values()
+        for _, reference in sorted(derivation.inputs.items())
         if reference.derivation.fixed is None and memory(reference.derivation) is None
     ]
     if not unknown:

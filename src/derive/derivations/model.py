@@ -198,10 +198,10 @@ def resolve(derivation: Derivation, inputs: Mapping[str, Output]) -> ResolvedDer
 
 
 def closure(target: Derivation) -> list[Derivation]:
-    """Return the derivation and everything it needs, inputs before what uses them; the order is stable."""
+    """Return the derivation and everything it needs, inputs before what uses them; the order follows from the ids."""
     order: list[Derivation] = []
     seen: set[Digest] = set()
-    stack: list[tuple[Derivation, Iterator[Input]]] = [(target, iter(target.inputs.values()))]
+    stack: list[tuple[Derivation, Iterator[Input]]] = [(target, _in_order(target))]
     seen.add(target.id)
     while stack:
         derivation, rest = stack[-1]
@@ -209,9 +209,14 @@ def closure(target: Derivation) -> list[Derivation]:
             inner = reference.derivation
             if inner.id not in seen:
                 seen.add(inner.id)
-                stack.append((inner, iter(inner.inputs.values())))
+                stack.append((inner, _in_order(inner)))
                 break
         else:
             order.append(derivation)
             stack.pop()
     return order
+
+
+def _in_order(derivation: Derivation) -> Iterator[Input]:
+    """Yield inputs by role, as they stand in the document, however they were given."""
+    return (derivation.inputs[role] for role in sorted(derivation.inputs))

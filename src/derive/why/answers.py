@@ -48,7 +48,8 @@ def _when(time: Time) -> str:
     if time.outcome == "reused":
         how = "not built, since its inputs came out as those of an earlier one (early cutoff)"
         return f"{how}, {time_text(time.when_s)}{target}"
-    return f"{time.outcome} {time_text(time.when_s)} in {duration_text(time.duration_ns)}{target}"
+    within = f" in {duration_text(time.duration_ns)}" if time.duration_ns else ""  # of what was imported, none is known
+    return f"{time.outcome} {time_text(time.when_s)}{within}{target}"
 
 
 def became_lines(became: Became) -> Iterator[Line]:
