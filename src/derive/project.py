@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A project on disk: the folder whose pyproject.toml has a ``[tool.derive]`` table, and its content files.
 
-Edge: reads files. Imports nothing heavy: an unchanged project is recognised by the digests of what is read here.
+Edge: reads files, and ends what a killed change of a series left half done. Imports nothing heavy: an unchanged project is recognised by the digests of what is read here.
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ def load_project(root: Path, more: Callable[[Project], Iterable[Problem]] = lamb
     table = _require_table(root)
     problems = _setting_problems(table)
     files: dict[str, bytes] = {}
+    _end_unfinished(root / "patches")
     for name in CONTENT_ROOTS:
         if (root / name).is_symlink():
             problems.append(Problem(where=name, message=_LINK))
@@ -172,6 +173,14 @@ def _trust(table: Mapping[str, object]) -> tuple[Policy | None, list[Problem]]:
     from derive.trust.policy import parse_policy
 
     return parse_policy(table[_TRUST], f"pyproject.toml: tool.derive.{_TRUST}")
+
+
+def _end_unfinished(patches: Path) -> None:
+    """Let no half-moved series be read: what a killed process had begun to change is ended first."""
+    for journal in patches.glob("*/.derive-journal"):
+        from derive.patches.publish import end_unfinished
+
+        end_unfinished(journal.parent)
 
 
 def _read_folder(folder: Path, prefix: str, files: dict[str, bytes], problems: list[Problem]) -> None:

@@ -19,6 +19,7 @@ from derive.store.local import LocalStore
 from derive.store.reach import Level
 from derive.store.verify import How, verify
 from support.cli import CHECKOUT, SOURCES
+from support.running import BEGUN, running
 from support.small import Small, small_project
 
 SCRIPT = CHECKOUT / "tests" / "support" / "collecting.py"
@@ -136,10 +137,9 @@ def test_a_store_that_cannot_be_written_still_answers(small: Small) -> None:
 
 
 def test_a_collection_in_the_middle_of_a_build_takes_nothing_from_it(small: Small) -> None:
-    small.edit("derivations/small/build.sh", "hello is built", "hello is built\"\nsleep 2\necho \"and done")
+    small.edit("derivations/small/build.sh", 'echo "hello is built"', f'echo "{BEGUN}"\nsleep 2')
     with running(small, "image", "small") as build:
-        while not list((small.store / "logs").glob("*")) or not sandboxed(small):
-            time.sleep(0.02)
+        build.wait_for(build.script_has_begun)
         collected = [small.here("store", "gc", "--keep", "run") for _ in range(3)]
         result = build.result()
     assert [ran.code for ran in collected] == [0, 0, 0]

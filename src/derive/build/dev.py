@@ -13,16 +13,14 @@ from pathlib import Path
 from derive.build.execute import Progress
 from derive.build.images import MANIFEST_TYPE, DerivedImage
 from derive.build.service import Options, plan_for, realise
-from derive.canonical import Digest
 from derive.derivations.evaluate import Evaluator, Overlay
 from derive.derivations.model import FlatOutput, Platform
 from derive.derivations.scope import load_scope
 from derive.errors import InputErrors, Problem
 from derive.project import Project
 from derive.store.local import LocalStore
+from derive.store.scancache import add_folder_cached
 from derive.trees.listing import ListingError, check_path
-from derive.trees.pack import add_members
-from derive.trees.scan import scan_folder
 
 _LEFT_OUT = frozenset({b".git", b"__pycache__"})
 
@@ -73,7 +71,11 @@ def derive_dev_image(
 ) -> DerivedImage:
     """Derive an image over which work trees are laid; raises what the steps raise, and InputErrors for odd files."""
     overlays = [
-        Overlay(name=tree.folder.resolve().name or "tree", at=tree.at.strip("/"), tree=_add(store, tree))
+        Overlay(
+            name=tree.folder.resolve().name or "tree",
+            at=tree.at.strip("/"),
+            tree=add_folder_cached(store, tree.folder, but=_LEFT_OUT),
+        )
         for tree in trees
     ]
     target = Evaluator(load_scope(project)).dev_image(name, platform, overlays)
@@ -84,10 +86,3 @@ def derive_dev_image(
     tag = f"{name}-dev-{target.host.removeprefix('linux/')}"
     store.tag(tag, out.digest, store.blob_size(out.digest), MANIFEST_TYPE)
     return DerivedImage(manifest=out.digest, derivation=target.id)
-
-
-def _add(store: LocalStore, tree: WorkTree) -> Digest:
-    """Put a folder into the store as it lies, but for git's own folder and byte code."""
-    with scan_folder(tree.folder) as found:
-        members = ((path, member) for path, member in found.members() if not _LEFT_OUT & set(path.split(b"/")))
-        return store.add_listing(add_members(store, members))

@@ -7,6 +7,7 @@ Edge: reads the folder, writes the series.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +56,7 @@ def append(
         CheckFailed: when nothing differs.
         InputErrors: when the series does not apply, or what differs is nothing that a patch holds; by name.
     """
-    digest = named_tree(shop, source) if source is not None else declared_source(shop, series.upstream)
+    digest = named_tree(shop, source, series.upstream) if source is not None else declared_source(shop, series.upstream)
     patches = series.loaded.patches
     tree, _ = patch_tree(
         shop.store, shop.store.listing(digest), [one.operations for one in patches], names=[one.name for one in patches]
@@ -79,7 +80,7 @@ def append(
 
 def changes_between(store: Store, tree: Listing, scan: FolderScan, only: Sequence[str] = ()) -> Changes:
     """Return what a folder has otherwise than a tree; folders themselves and git's own are not looked at."""
-    wanted = tuple(part.strip("/").removeprefix("./").encode("utf-8", "surrogateescape") for part in only)
+    wanted = tuple(os.fsencode(part.removeprefix("./").strip("/")) for part in only)
     found: dict[bytes, Change] = {}
     seen: set[bytes] = set()
     for path, member in scan.members():

@@ -35,8 +35,12 @@ def carry_over(shop: Shop, series: SeriesFiles, edit_root: Path, *, onto: str | 
     if unsaved is not None:
         hint = f"make it part of the series first: derive patches refresh {series.upstream}; or remove the folder"
         raise InputErrors.one(f"the work tree holds {unsaved}", where=str(edit_root), hint=hint)
-    target = named_tree(shop, onto) if onto is not None else declared_source(shop, series.upstream)
-    base = named_tree(shop, fits) if fits is not None else _fitting(shop, series, declared=onto is not None)
+    target = named_tree(shop, onto, series.upstream) if onto is not None else declared_source(shop, series.upstream)
+    base = (
+        named_tree(shop, fits, series.upstream)
+        if fits is not None
+        else _fitting(shop, series, declared=onto is not None)
+    )
     listing = shop.store.listing
     called = onto or "the source that is locked"
     return start(

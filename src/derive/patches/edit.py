@@ -54,7 +54,7 @@ def find_patch(series: SeriesFiles, text: str) -> str:
             return meant[0]
         if meant:
             raise InputErrors.one(f"{text!r} may be several patches", where=series.where, detail=meant)
-    hint = "the series: " + (", ".join(names[:10]) + (" ..." if len(names) > 10 else "") if names else "is empty")
+    hint = f"the series: {', '.join(names[:10])}{' ...' if len(names) > 10 else ''}" if names else "the series is empty"
     raise InputErrors.one(f"no patch is called {text!r}", where=series.where, hint=hint)
 
 
@@ -68,7 +68,7 @@ def edit(shop: Shop, series: SeriesFiles, root: Path, *, patch: str | None, sour
         InputErrors: when the series does not apply, or the tree holds work that opening it would lose.
     """
     name = None if patch is None else find_patch(series, patch)
-    digest = named_tree(shop, source) if source is not None else declared_source(shop, series.upstream)
+    digest = named_tree(shop, source, series.upstream) if source is not None else declared_source(shop, series.upstream)
     with tree_lock(root) as staged:
         tree = open_tree(root)
         if tree is not None:

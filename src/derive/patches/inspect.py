@@ -63,7 +63,7 @@ def judged(shop: Shop, upstream: str | None, onto: str | None) -> list[Report]:
         series = [Named(name=patch.name, operations=patch.operations) for patch in loaded.patches]
         sources = [onto] if onto is not None else dict.fromkeys(use.source for use in uses_of(shop.project, name))
         for source in sources:
-            digest = named_tree(shop, source if onto is not None else f"drv:{source}")
+            digest = named_tree(shop, source if onto is not None else f"drv:{source}", name)
             read = reader(shop.store, shop.store.listing(digest))
             reports.append(Report(upstream=name, source=source, digest=digest, judged=judge(series, read)))
     return reports

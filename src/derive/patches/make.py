@@ -125,6 +125,7 @@ def refreshed(old: Sequence[FileOperation], changes: Changes, read: Read) -> tup
             kept[index] = landed((operation,), read)[0]
             for path in touched:
                 del left[path]
+    _give_back(kept, left, changes)
     if not kept:
         return operations_between(changes)
     positions = {path: index for index, one in enumerate(old) for path in (writes(one), removes(one)) if path}
@@ -137,6 +138,16 @@ def refreshed(old: Sequence[FileOperation], changes: Changes, read: Read) -> tup
     if next(conflicts(operations), None) is not None or not _makes(operations, changes, read):
         return operations_between(changes)
     return operations
+
+
+def _give_back(kept: dict[int, FileOperation], left: dict[bytes, Change], changes: Changes) -> None:
+    """Keep no file made or deleted that may be one end of a move, whose other end is new."""
+    gone = any(change.after is None for change in left.values())
+    come = any(change.before is None for change in left.values())
+    for index, operation in list(kept.items()):
+        if (isinstance(operation, Create) and gone) or (isinstance(operation, Delete) and come):
+            left[operation.path] = changes[operation.path]
+            del kept[index]
 
 
 def landed(operations: Sequence[FileOperation], read: Read) -> tuple[FileOperation, ...]:

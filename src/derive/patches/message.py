@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from derive.patches.header import TODO, Notes, notes_of, render_notes
 from derive.patches.model import Header
@@ -19,6 +19,7 @@ from derive.patches.series import SUFFIX
 _ID = b"Derive-Patch:"
 _SIGNED = re.compile(rb"^[A-Z][A-Za-z]*(?:-[a-z]+)*-by: .*$", re.MULTILINE)
 _AUTHOR = re.compile(r"\s*([^<>\n]*?)\s*<([^<>\n]*)>.*", re.DOTALL)
+_PICKED = re.compile(r"\(cherry picked from commit ([0-9a-f]{40,64})\)")
 _NUMBER = re.compile(r"(\d{4})-.*")
 _SLUG_LETTERS = 48
 
@@ -65,7 +66,9 @@ def with_summary(header: bytes, summary: str) -> bytes:
 def new_header(message: Message, author: str) -> bytes:
     """Return the header of a patch that a commit is the first word of; what a person must still say is marked."""
     body = message.header.decode("utf-8", "backslashreplace")
-    notes = Notes(summary=message.subject or TODO, description=body, author=author, origin=TODO, when_to_drop=TODO)
+    picked = _PICKED.search(body)
+    origin = f"{TODO}: is commit {picked[1]} upstream's?" if picked else TODO
+    notes = Notes(summary=message.subject or TODO, description=body, author=author, origin=origin, when_to_drop=TODO)
     return render_notes(notes)
 
 
@@ -99,12 +102,6 @@ def new_name(summary: str, taken: Collection[str]) -> str:
     while (name := f"{number:04d}-{slug}{SUFFIX}") in taken:
         number += 1
     return name
-
-
-def with_origin(header: bytes, description: str) -> bytes:
-    """Return a header made from a one-line description alone, the rest marked to be written."""
-    notes = notes_of(Header(text=header)) if header else Notes(summary=description)
-    return render_notes(replace(notes, origin=notes.origin or TODO, when_to_drop=notes.when_to_drop or TODO))
 
 
 def _tidy(header: bytes) -> list[bytes]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from derive.canonical import Digest, Json
-from derive.errors import InputErrors, Missing, expected_got
+from derive.errors import InputErrors, Missing, Unavailable, expected_got
 from derive.project import Project
 from derive.store.local import LocalStore
 
@@ -62,21 +62,43 @@ def declared_source(shop: Shop, upstream: str) -> Digest:
     return _realised(shop, evaluator.derivation(next(iter(sources)), shop.project.settings.build_platform))
 
 
-def named_tree(shop: Shop, operand: str) -> Digest:
+def named_tree(shop: Shop, operand: str, upstream: str = "") -> Digest:
     """Return the tree that an operand stands for: ``tree:DIGEST``, a folder, an archive, or a declared derivation.
 
+    For a series, ``git:REVISION`` is another revision of the upstream that it is applied to.
+
     Raises:
-        InputErrors: when it is none of these.
+        InputErrors: when it is none of these, or may be two of them.
         Missing: when the store has no such tree.
     """
     if operand.startswith(("tree:", "sha256:", "nar:")):
         return _stored(shop.store, operand)
+    if operand.startswith("git:"):
+        from derive.patches.revisions import revision_tree
+
+        if shop.options.offline:
+            raise Unavailable("offline, and a revision of an upstream is to be fetched", where=operand)
+        return revision_tree(shop.project, shop.store, upstream, operand.removeprefix("git:"))
     path = Path(operand)
-    if operand.startswith(("/", ".")) or path.exists():
+    if "/" in operand or operand.startswith("."):
+        return _from_disk(shop.store, path)
+    if path.exists():
+        if _is_declared(shop.project, operand):
+            meanings = [f"drv:{operand}   what derivations/ declares", f"./{operand}     what lies in this folder"]
+            raise InputErrors.one(f"{operand!r} may be two things", detail=meanings, hint="say which")
         return _from_disk(shop.store, path)
     from derive.build.service import evaluate
 
     return _realised(shop, evaluate(shop.project, operand, None))
+
+
+def _is_declared(project: Project, name: str) -> bool:
+    from derive.derivations.scope import load_scope
+
+    try:
+        return name in load_scope(project).declared
+    except InputErrors:
+        return False  # a project that is wrong elsewhere is no reason to refuse a folder
 
 
 def _realised(shop: Shop, target: Derivation) -> Digest:

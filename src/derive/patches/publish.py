@@ -24,7 +24,7 @@ from derive.patches.load import LoadedSeries, series_of
 from derive.patches.series import SUFFIX
 from derive.store.blobs import sync_folder
 
-_JOURNAL = ".derive-journal"
+JOURNAL = ".derive-journal"
 _STAGED = ".new"
 
 
@@ -67,15 +67,20 @@ def read_series(root: Path, upstream: str) -> SeriesFiles:
         there = f"expected  one of {', '.join(names)}" if names else "there is none in this project"
         hint = "a series begins with a file patches/<upstream>/series that has a line '# licence: <SPDX expression>'"
         raise InputErrors.one(f"no series of patches is called {upstream!r}", detail=[there], hint=hint)
-    if (folder / _JOURNAL).exists():
-        with _locked(folder):
-            _finish(folder)
+    end_unfinished(folder)
     files = {
         path.name: path.read_bytes()
         for path in sorted(folder.iterdir())
         if path.is_file() and (path.name == "series" or (path.name.endswith(SUFFIX) and not path.name.startswith(".")))
     }
     return SeriesFiles(upstream=upstream, folder=folder, files=files, loaded=series_of(files, f"patches/{upstream}"))
+
+
+def end_unfinished(folder: Path) -> None:
+    """End the change of a series that a killed process had begun to move into place."""
+    if (folder / JOURNAL).exists():
+        with _locked(folder):
+            _finish(folder)
 
 
 def publish(before: SeriesFiles, files: Mapping[str, bytes]) -> SeriesFiles:
@@ -123,10 +128,10 @@ def _stage(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _write_journal(folder: Path, moves: Mapping[str, list[str]]) -> None:
-    staged = folder / f"{_JOURNAL}{_STAGED}"
+    staged = folder / f"{JOURNAL}{_STAGED}"
     _write(staged, json.dumps(moves, sort_keys=True).encode())
     sync_folder(folder)
-    staged.replace(folder / _JOURNAL)
+    staged.replace(folder / JOURNAL)
     sync_folder(folder)
 
 
@@ -139,7 +144,7 @@ def _write(path: Path, data: bytes) -> None:
 
 def _finish(folder: Path) -> None:
     """Do what a journal says, or sweep what was staged without one."""
-    journal = folder / _JOURNAL
+    journal = folder / JOURNAL
     if journal.exists():
         moves = json.loads(journal.read_bytes())
         for name in moves["write"]:
@@ -149,5 +154,5 @@ def _finish(folder: Path) -> None:
             (folder / name).unlink(missing_ok=True)
         sync_folder(folder)
         journal.unlink()
-    for path in (*folder.glob(f".*{SUFFIX}{_STAGED}"), _staged(folder, "series"), folder / f"{_JOURNAL}{_STAGED}"):
+    for path in (*folder.glob(f".*{SUFFIX}{_STAGED}"), _staged(folder, "series"), folder / f"{JOURNAL}{_STAGED}"):
         path.unlink(missing_ok=True)

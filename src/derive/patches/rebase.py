@@ -10,6 +10,7 @@ was made for; a conflict stops there, and everything until then is noted. Given 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -270,7 +271,7 @@ def _require_resolved(rebase: _Rebase) -> None:
     before = Files(rebase.repository, rebase.progress.head)
     marked: list[str] = []
     for path in unmerged(rebase.repository, rebase.progress.stopped).paths:
-        file = rebase.root / path.decode("utf-8", "surrogateescape")
+        file = rebase.root / os.fsdecode(path)
         if file.is_symlink() or not file.is_file():
             continue
         state = before.read(path)

@@ -170,7 +170,10 @@ def tree_lock(root: Path) -> Iterator[Path]:
         staged = root.parent / f".{root.name}.new"
         remove_folder(staged)
         remove_folder(_discarded(root))
-        yield staged
+        try:
+            yield staged
+        finally:
+            remove_folder(staged)
 
 
 def discard(root: Path) -> None:

@@ -116,6 +116,15 @@ def test_what_an_earlier_patch_still_does_right_stays_as_it_was_written() -> Non
     assert found[2:] == (old[2], Create(path=b"new", contents=b"new\n"))
 
 
+def test_a_file_that_was_made_is_a_move_once_another_like_it_goes() -> None:
+    before = {b"a": file(LONG), b"other": file(b"o\n")}
+    wanted = {b"a": Change(file(LONG), None), b"b": Change(None, file(LONG))}
+    assert refreshed((Create(path=b"b", contents=LONG),), wanted, before.get) == (Rename(old=b"a", new=b"b"),)
+    both = (Delete(path=b"a", contents=LONG), Create(path=b"b", contents=LONG))
+    more = {**wanted, b"other": Change(file(b"o\n"), file(b"O\n"))}
+    assert refreshed(both, more, before.get)[:2] == both  # as a person wrote it
+
+
 def test_operations_that_only_work_together_stay() -> None:
     before = {b"a": file(b"a\n"), b"b": file(b"b\n")}
     swap = (Rename(old=b"a", new=b"b"), Rename(old=b"b", new=b"a"))

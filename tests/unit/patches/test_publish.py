@@ -9,6 +9,7 @@ import pytest
 from derive.errors import InputErrors
 from derive.patches.publish import SeriesFiles, publish, read_series
 from support.killed_driver import Counter, install
+from support.patch_project import quick_folder
 
 PATCH = "Description: {0}\n\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-{0}\n+x\n"
 SERIES = "# licence: Apache-2.0\n"
@@ -80,26 +81,27 @@ def test_an_unknown_series_names_those_that_there_are(tmp_path: Path) -> None:
         assert "expected  one of up" in refused.value.problems()[0].detail
 
 
-def test_killed_at_any_step_the_series_is_the_old_or_the_new_one(tmp_path: Path) -> None:
+def test_killed_at_any_step_the_series_is_the_old_or_the_new_one() -> None:
     seen: set[bool] = set()
-    for fatal in range(1, 200):
-        root = tmp_path / str(fatal)
-        before = series(root, "a.patch", "b.patch", "c.patch")
-        files = other(before)
-        child = os.fork()
-        if child == 0:
-            try:
-                install(Counter(fatal))
-                publish(before, files)
-            finally:
-                os._exit(0)
-        _, status = os.waitpid(child, 0)
-        after = read_series(root, "up")
-        assert dict(after.files) in (dict(before.files), files)
-        seen.add(dict(after.files) == files)
-        publish(after, files)
-        assert lying(before.folder) == files
-        if not os.WIFSIGNALED(status):
-            break
+    with quick_folder() as place:
+        for fatal in range(1, 200):
+            root = place / str(fatal)
+            before = series(root, "a.patch", "b.patch", "c.patch")
+            files = other(before)
+            child = os.fork()
+            if child == 0:
+                try:
+                    install(Counter(fatal))
+                    publish(before, files)
+                finally:
+                    os._exit(0)
+            _, status = os.waitpid(child, 0)
+            after = read_series(root, "up")
+            assert dict(after.files) in (dict(before.files), files)
+            seen.add(dict(after.files) == files)
+            publish(after, files)
+            assert lying(before.folder) == files
+            if not os.WIFSIGNALED(status):
+                break
     assert seen == {True, False}
     assert fatal > 10
