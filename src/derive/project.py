@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A project on disk: the folder whose pyproject.toml has a ``[tool.derive]`` table, and its content files.
 
-Edge: reads files, and ends what a killed change of a series left half done. Imports nothing heavy: an unchanged project is recognised by the digests of what is read here.
+Edge: reads files, and ends what a killed change of a series left half done. Imports nothing heavy: an unchanged project
+is recognised by the digests of what is read here.
 """
 
 from __future__ import annotations
