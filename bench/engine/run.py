@@ -27,6 +27,7 @@ from speed.patches import run as run_patches
 from speed.planning import run as run_planning
 from speed.scratch import Bench, bench
 from speed.startup import run as run_startup
+from speed.store import run as run_store
 from speed.table import Row, document, render
 from speed.why import run as run_why
 
@@ -37,6 +38,7 @@ GROUPS: dict[str, Measure] = {
     "planning": run_planning,
     "why": run_why,
     "patches": run_patches,
+    "store": run_store,
     "hashing": run_hashing,
     "layers": run_layers,
     "memory": run_memory,

@@ -38,7 +38,10 @@ def mirror_of(project: Path, store: Path) -> Iterator[Mirror]:
     files: dict[str, Path] = {}
     wheels: dict[str, list[dict[str, object]]] = {}
     for lock in sorted((project / "lock").glob("*.lock.json")):
-        for entry in json.loads(lock.read_text())["entries"]:
+        document = json.loads(lock.read_text())
+        if document["kind"] == "upstreams":
+            continue  # their own servers serve them
+        for entry in document["entries"]:
             for part in entry.get("files", [entry]):
                 blob = store / "blobs" / "sha256" / part["sha256"]
                 if entry["type"] == "wheel":

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,6 +73,15 @@ class Nix:
     def instantiate_one(self) -> Sample:
         """Instantiate the derivation of :meth:`build_one`."""
         return self._run("nix-instantiate", self._file("one", _ONE))
+
+    def add(self, files: Sequence[Path]) -> None:
+        """Add files to the store, each as a path of its own that no root needs."""
+        for start in range(0, len(files), 1000):
+            self._run("nix-store", "--add", *files[start : start + 1000])
+
+    def collect(self) -> Sample:
+        """Collect everything that no root needs."""
+        return self._run("nix-store", "--gc")
 
     def hash(self, folder: Path) -> Sample:
         """Hash a folder."""

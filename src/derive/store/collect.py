@@ -3,9 +3,9 @@
 
 Edge: the store's folder and database.
 
-Everything that goes is first moved aside in one stroke, under the lock that keeps living processes from naming anything
-new (:mod:`derive.store.leases`); it is deleted after the lock was given back. A kill at any moment leaves a store in
-which what refers to something is gone before what it refers to, and the next collection finishes.
+Everything that goes is moved aside under the lock that keeps living processes from naming anything new
+(:mod:`derive.store.leases`), and deleted when the lock was given back. A kill at any moment leaves a store in which
+what refers to something is gone before what it refers to, and the next collection finishes.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import cycle
 from pathlib import Path
 
 from derive.canonical import Digest, Json
 from derive.derivations.model import FlatOutput, Output, TreeOutput
-from derive.errors import InputErrors, Problem
-from derive.store.blobs import sync_folder
-from derive.store.inventory import DAMAGED, Inventory, Root, take_inventory
+from derive.store.inventory import DAMAGED, Inventory, Root, roots_named, take_inventory
 from derive.store.leases import Held, read_leases
 from derive.store.local import LocalStore
 from derive.store.needs import held_outputs, needs_of_roots
@@ -31,6 +31,7 @@ from derive.trees.materialise import remove_folder
 
 _PARTIAL_KEPT_S = 7 * 24 * 3600
 _AT_ONCE = 500
+_BINS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,13 +118,12 @@ def collect(store: LocalStore, level: Level, *, dry_run: bool = False, forget: I
         return _plan(store, level, forgotten, read_leases(store.root / "tmp"))[0]
     trash = store.staging.new_path()
     with store.locked("collect"):
-        trash.mkdir()
         with store.staging.alone() as held:
             found, dead, roots = _plan(store, level, forgotten, held)
             for root in roots:
                 _forget(store, root)
-            _move_aside(store, dead, trash)
-        remove_folder(trash)
+            _take_out(store, dead, trash)
+        _delete(trash)
     return found
 
 
@@ -132,10 +132,12 @@ def _plan(
 ) -> tuple[Collection, _Dead, tuple[Root, ...]]:
     """Decide what stays; return it for people, what goes, and the roots that are no more."""
     inventory = take_inventory(store)
-    dropped = _roots_named(inventory.roots, forget)
+    dropped = roots_named(inventory.roots, forget)
     needs = needs_of_roots(store, inventory)
     staying = {root: one for root, one in needs.items() if root not in dropped}
-    outputs = {output for one in staying.values() for output in one.kept(level)} | held_outputs(store.database, held)
+    outputs = {output for one in staying.values() for output in one.kept(level)} | held_outputs(
+        store.database, inventory, held
+    )
     live = live_of(outputs, inventory.tree_blobs, trees=held.trees, blobs=held.blobs)
     dead = _dead(store.root, inventory, live, _logs(level, staying.values(), held))
     found = Collection(
@@ -146,16 +148,6 @@ def _plan(
         living=held.processes - store.staging.is_claimed,
     )
     return found, dead, dropped
-
-
-def _roots_named(roots: tuple[Root, ...], names: frozenset[str]) -> tuple[Root, ...]:
-    absent = sorted(name for name in names if not any(root.is_named(name) for root in roots))
-    if absent:
-        known = ", ".join(sorted({root.operand for root in roots})) or "none"
-        raise InputErrors(
-            [Problem(where=name, message="no root has this name", hint=f"there are: {known}") for name in absent]
-        )
-    return tuple(root for root in roots if any(root.is_named(name) for name in names))
 
 
 def _forget(store: LocalStore, root: Root) -> None:
@@ -277,30 +269,45 @@ def folder_size(top: Path) -> int:
     return total
 
 
-def _move_aside(store: LocalStore, dead: _Dead, trash: Path) -> None:
-    """Move what goes into the trash: rows, then folders and listings, then blobs."""
+def _take_out(store: LocalStore, dead: _Dead, trash: Path) -> None:
+    """Move what goes into the trash: rows go first, then unpacked trees and listings, then blobs."""
     _drop_rows(store, dead)
-    root = store.root
+    root = str(store.root)
+    places = cycle(_bins(trash))
     for tree in dead.folders:
-        move_aside(root / "trees" / tree.hex, trash / f"tree-{tree.hex}")
+        move_aside(store.root / "trees" / tree.hex, Path(f"{next(places)}/tree-{tree.hex}"))
     for tree in dead.listings:
-        _move(root / "listings" / f"{tree.hex}.json", trash / f"listing-{tree.hex}")
-    sync_folder(root / "listings")  # before the blobs: a power cut is not to bring back a listing without them
+        _move(f"{root}/listings/{tree.hex}.json", f"{next(places)}/listing-{tree.hex}")
     for blob in dead.blobs:
-        _move(root / "blobs" / "sha256" / blob.hex, trash / f"blob-{blob.hex}")
-    for folder_name, names in (("logs", dead.logs), (PARTIAL, dead.partial), (DAMAGED, dead.damaged)):
+        _move(f"{root}/blobs/sha256/{blob.hex}", f"{next(places)}/blob-{blob.hex}")
+    for folder, names in (("logs", dead.logs), (PARTIAL, dead.partial), (DAMAGED, dead.damaged)):
         for name in names:
-            _move(root / folder_name / name, trash / f"{folder_name}-{name}")
+            _move(f"{root}/{folder}/{name}", f"{next(places)}/{folder}-{name}")
+
+
+def _bins(trash: Path) -> list[Path]:
+    """Make the folders that are emptied at once. Each deletion waits for the disk; those in one folder take turns."""
+    bins = [trash / str(number) for number in range(_BINS)]
+    for folder in bins:
+        folder.mkdir(parents=True)
+    return bins
+
+
+def _delete(trash: Path) -> None:
+    with ThreadPoolExecutor(_BINS, thread_name_prefix="gc") as pool:
+        for _ in pool.map(remove_folder, trash.iterdir()):
+            pass
+    trash.rmdir()
 
 
 def move_aside(folder: Path, target: Path) -> None:
     """Move an unpacked tree away in one stroke; absence is no error."""
     if not folder.is_symlink() and folder.is_dir():
         folder.chmod(0o755)  # an ordinary user may not move a read-only folder
-    _move(folder, target)
+    _move(str(folder), str(target))
 
 
-def _move(path: Path, target: Path) -> None:
+def _move(path: str, target: str) -> None:
     try:
         os.rename(path, target)  # noqa: PTH104 - tens of thousands of them
     except FileNotFoundError:  # a person was quicker

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from derive.canonical import Digest
 from derive.derivations.model import Output, parse_output
-from derive.errors import Corrupt, Missing
+from derive.errors import Corrupt, InputErrors, Missing, Problem
 from derive.store.database import Database
 from derive.store.listings import blobs_of, load_listing
 from derive.store.local import LocalStore
@@ -120,6 +120,20 @@ def read_roots(store: LocalStore, *, index: bool = True) -> tuple[Root, ...]:
     known = {root.digest for root in roots}
     names = [(name, digest) for name, digest in index_names(store.root) if digest not in known]
     return (*roots, *(Root(kind="name", name=name, digest=digest) for name, digest in names))
+
+
+def roots_named(roots: Iterable[Root], names: Iterable[str]) -> tuple[Root, ...]:
+    """Return the roots that people name, each as ``name``, ``name@platform``, or by its name in the OCI index.
+
+    Raises:
+        InputErrors: every name that no root has.
+    """
+    known = tuple(roots)
+    hint = f"there are: {', '.join(sorted({root.operand for root in known})) or 'none'}"
+    absent = sorted(name for name in names if not any(root.is_named(name) for root in known))
+    if absent:
+        raise InputErrors([Problem(where="", message=f"no root is named {name!r}", hint=hint) for name in absent])
+    return tuple(root for root in known if any(root.is_named(name) for name in names))
 
 
 def index_names(root: Path) -> list[tuple[str, Digest]]:

@@ -6,7 +6,7 @@ Edge: the store.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from derive.canonical import Digest
 from derive.derivations.model import FlatOutput, Output, TreeOutput, parse_output
@@ -22,12 +22,12 @@ from derive.store.reach import Needs, Node, needs_of, node_of
 def needs_of_roots(store: LocalStore, inventory: Inventory) -> dict[Root, Needs]:
     """Return what each root needs, in the roots' order."""
     givers = _givers(store.database, inventory)
-    targets = {root: _targets(root, givers) for root in inventory.roots}
-    graph = load_graph(store.database, (key for keys in targets.values() for key in keys))
+    targets = {root: givers.get(root.digest, ()) for root in inventory.roots}
+    graph = load_graph(store.database, inventory, (key for keys in targets.values() for key in keys))
     return {root: needs_of(run_outputs(store, inventory, root), targets[root], graph) for root in inventory.roots}
 
 
-def load_graph(database: Database, targets: Iterable[Digest]) -> dict[Digest, Node]:
+def load_graph(database: Database, inventory: Inventory, targets: Iterable[Digest]) -> dict[Digest, Node]:
     """Return the closures of some derivations as nodes, as far as the store knows them.
 
     Raises:
@@ -36,8 +36,9 @@ def load_graph(database: Database, targets: Iterable[Digest]) -> dict[Digest, No
     try:
         rows = load_closure(database, targets)
         given = outputs(database, rows.values())
+        fetched = _fetched_together(inventory)
         return {
-            key: node_of(row.document, {name: parse_output(text) for name, text in given.get(key, {}).items()})
+            key: node_of(row.document, {name: parse_output(text) for name, text in given.get(key, {}).items()}, fetched)
             for key, row in rows.items()
         }
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
@@ -45,10 +46,10 @@ def load_graph(database: Database, targets: Iterable[Digest]) -> dict[Digest, No
         raise Corrupt("a row of the store's database cannot be read", detail=[str(error)], hint=hint) from error
 
 
-def held_outputs(database: Database, held: Held) -> frozenset[Output]:
+def held_outputs(database: Database, inventory: Inventory, held: Held) -> frozenset[Output]:
     """Return what living processes build from: all that the derivations they named gave, and the artifacts in them."""
-    graph = load_graph(database, held.derivations)
-    nodes: list[Node] = [node for key, node in graph.items() if key in held.derivations]
+    graph = load_graph(database, inventory, held.derivations)
+    nodes = [node for key, node in graph.items() if key in held.derivations]
     return frozenset(output for node in nodes for output in (*node.fixed, *node.outputs.values()))
 
 
@@ -60,8 +61,14 @@ def run_outputs(store: LocalStore, inventory: Inventory, root: Root) -> tuple[Ou
     return (FlatOutput(root.digest), *map(FlatOutput, parts))
 
 
-def _targets(root: Root, givers: Mapping[Digest, tuple[Digest, ...]]) -> tuple[Digest, ...]:
-    return givers.get(root.digest, ())
+def _fetched_together(inventory: Inventory) -> dict[Output, tuple[Output, ...]]:
+    """Return what came with each artifact that did not come alone: a tree of git, and what proves its commit."""
+    return {
+        output: given
+        for resolved, given in inventory.outputs.items()
+        if len(given) > 1 and inventory.builders[resolved].startswith("fetch-")
+        for output in given
+    }
 
 
 def _givers(database: Database, inventory: Inventory) -> dict[Digest, tuple[Digest, ...]]:

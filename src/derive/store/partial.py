@@ -93,7 +93,6 @@ class PartialWriter:
             self.withdraw(0)
             raise Corrupt("the bytes are not what their name says", detail=expected_got(wanted, digest))
         os.fsync(self._fd)
-        self._store.staging.hold("blob", (digest,))
         os.fchmod(self._fd, 0o444)
         self._store.staging.hold("blob", (digest,))
         self._store.staging.publish(self._path, self._store.root / "blobs" / "sha256" / digest.hex)

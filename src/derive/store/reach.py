@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import TypeAlias
 
 from derive.canonical import Digest
@@ -86,8 +87,13 @@ class Node:
     outputs: Mapping[str, Output]
 
 
-def node_of(document: Document, outputs: Mapping[str, Output]) -> Node:
-    """Return a derivation's document as a node; ``outputs`` is what it gave, empty when nobody knows."""
+def node_of(
+    document: Document, outputs: Mapping[str, Output], fetched: Mapping[Output, Iterable[Output]] = MappingProxyType({})
+) -> Node:
+    """Return a derivation's document as a node.
+
+    ``outputs`` is what it gave, empty when nobody knows; ``fetched`` what came together with an artifact.
+    """
     below: list[Digest] = []
     fixed: list[Output] = []
     sandbox: list[tuple[Digest, str]] = []
@@ -95,7 +101,8 @@ def node_of(document: Document, outputs: Mapping[str, Output]) -> Node:
     assert isinstance(inputs, Mapping)
     for role, value in inputs.items():
         if "fixed" in value:
-            fixed.append(parse_output(value["fixed"]))
+            artifact = parse_output(value["fixed"])
+            fixed += fetched.get(artifact, (artifact,))
             continue
         below.append(Digest(value["derivation"]))
         if role == "root" and builder.startswith(_SANDBOXED):

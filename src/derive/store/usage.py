@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from derive.canonical import Digest, Json
 from derive.derivations.model import FlatOutput, Output, TreeOutput, parse_output
-from derive.errors import Corrupt, InputErrors, Missing
+from derive.errors import Corrupt, Missing
 from derive.store.collect import folder_size
 from derive.store.graph import StoredDerivation, fetches, load_closure, outputs
-from derive.store.inventory import Inventory, Root, files_of, take_inventory
+from derive.store.inventory import Inventory, Root, files_of, roots_named, take_inventory
 from derive.store.local import LocalStore
 from derive.store.needs import needs_of_roots
 from derive.store.reach import Level, Needs, live_of
@@ -86,7 +86,7 @@ def usage(store: LocalStore, names: Iterable[str] = ()) -> Usage:
         InputErrors: when no root has one of the names.
     """
     inventory = take_inventory(store)
-    chosen = _chosen(inventory.roots, tuple(names))
+    chosen = _chosen(inventory.roots, names)
     needs = needs_of_roots(store, inventory)
     parts = {root: _blobs(inventory, one.kept(Level.AUDIT)) for root, one in needs.items()}
     # Two roots of one image are one: neither would have anything of its own.
@@ -97,13 +97,9 @@ def usage(store: LocalStore, names: Iterable[str] = ()) -> Usage:
     return Usage(images=images, others=others, total=total)
 
 
-def _chosen(roots: tuple[Root, ...], names: tuple[str, ...]) -> tuple[Root, ...]:
-    chosen = tuple(root for root in roots if not names or any(root.is_named(name) for name in names))
-    for name in names:
-        if not any(root.is_named(name) for root in roots):
-            known = ", ".join(sorted({root.operand for root in roots})) or "none"
-            raise InputErrors.one(f"no root is named {name!r}", hint=f"there are: {known}")
-    return chosen
+def _chosen(roots: tuple[Root, ...], names: Iterable[str]) -> tuple[Root, ...]:
+    wanted = frozenset(names)
+    return roots_named(roots, wanted) if wanted else roots
 
 
 def _blobs(inventory: Inventory, kept: Iterable[Output]) -> frozenset[Digest]:
@@ -152,7 +148,7 @@ def packages(store: LocalStore, names: Iterable[str] = ()) -> tuple[PackageUsage
         InputErrors: as :func:`usage`.
     """
     inventory = take_inventory(store)
-    chosen = _chosen(inventory.roots, tuple(names))
+    chosen = _chosen(inventory.roots, names)
     needs = needs_of_roots(store, inventory)
     targets = {key for root in chosen for key in needs[root].derivations}
     rows = load_closure(store.database, targets)

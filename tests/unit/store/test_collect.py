@@ -3,6 +3,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from derive.canonical import Digest, sha256
+from derive.derivations.model import FlatOutput
 from derive.errors import InputErrors
 from derive.store import collect as collecting
 from derive.store.collect import Collection, collect
 from derive.store.local import LocalStore
 from derive.store.reach import Ability, Level
-from support.stored import Made, add_blob, fetched, image, tree
+from support.stored import Made, add_blob, fetched, image, realise, tree
 
 YES, LOST, NO = Ability.YES, Ability.LOST, Ability.NO
 
@@ -157,7 +161,7 @@ def test_forgetting_a_name_that_no_root_has_changes_nothing(store: LocalStore) -
     with pytest.raises(InputErrors) as caught:
         collect(store, Level.RUN, forget=["a", "c"])
     (problem,) = caught.value.problems()
-    assert (problem.where, problem.hint) == ("c", "there are: a@linux/amd64")
+    assert (problem.message, problem.hint) == ("no root is named 'c'", "there are: a@linux/amd64")
     assert present(store, one.image, one.deb) == [True, True]
 
 
@@ -175,6 +179,21 @@ def test_an_image_that_lost_a_layer_can_not_be_run_before_and_after(store: Local
     (layer,) = json.loads(store.blob_path(one.image.digest).read_bytes())["layers"]
     store.blob_path(Digest.parse(layer["digest"])).unlink()
     assert abilities(collect(reopened(store), Level.AUDIT, dry_run=True)) == (NO, YES, NO)
+
+
+def test_what_came_with_an_artifact_stays_with_it(store: LocalStore) -> None:
+    proof = FlatOutput(add_blob(store, b"proof"))
+    plain = tree(store, b"checkout")
+    source = realise(store, "fetch-git", {}, plain.output, {"proof": proof}, arguments={"nar": plain.digest.hex})
+    built = realise(store, "script", {"source": source}, FlatOutput(add_blob(store, b"built")))
+    image(store, "a", built)
+    store = reopened(store)
+    done = collect(store, Level.REBUILD)
+    assert abilities(done) == (YES, YES, LOST)
+    assert present(store, source) == [True]
+    assert store.has_blob(proof.digest)
+    store.blob_path(proof.digest).unlink()
+    assert abilities(collect(store, Level.REBUILD)) == (YES, NO, NO)
 
 
 # Living processes
@@ -246,7 +265,7 @@ def test_a_kill_between_any_two_moves_leaves_a_sound_store_and_the_next_collecti
             store.folder(tree(store, b"second").digest)
         moves = 0
 
-        def move(path: Path, target: Path, fatal: int = fatal) -> None:
+        def move(path: str, target: str, fatal: int = fatal) -> None:
             nonlocal moves
             moves += 1
             if moves == fatal + 1:
@@ -269,3 +288,34 @@ def test_a_kill_between_any_two_moves_leaves_a_sound_store_and_the_next_collecti
         if moves <= fatal:
             break
     assert total > 5
+
+
+def test_an_ordinary_user_collects_and_optimises_unpacked_trees() -> None:
+    script = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from derive.store.local import LocalStore\n"
+        "from derive.store.collect import collect\n"
+        "from derive.store.optimise import optimise\n"
+        "from derive.store.reach import Level\n"
+        "from support.stored import tree\n"
+        "os.umask(0o077)\n"
+        "if os.getuid() == 0: os.setgid(65534); os.setuid(65534)\n"
+        "root = Path(sys.argv[1])\n"
+        "for _ in range(2):\n"
+        "    with LocalStore(root) as store: store.folder(tree(store, b'text' * 100).digest)\n"
+        "    with LocalStore(root) as store: print(optimise(store, jobs=1, folders=True).folder_bytes)\n"
+        "    with LocalStore(root) as store: store.folder(tree(store, b'text' * 100).digest)\n"
+        "    with LocalStore(root) as store: print([one.kind for one in collect(store, Level.RUN).freed])\n"
+        "    print([list((root / name).iterdir()) for name in ('trees', 'listings', 'blobs/sha256', 'tmp')])\n"
+    )
+    paths = os.pathsep.join(str(Path(__file__).parents[up] / name) for up, name in ((3, "src"), (2, "")))
+    with tempfile.TemporaryDirectory() as home:
+        Path(home).chmod(0o777)
+        command = [sys.executable, "-c", script, f"{home}/store"]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, cwd="/", env={**os.environ, "PYTHONPATH": paths}
+        )
+    assert done.stderr == ""
+    kinds = "['blobs that nothing names', 'contents of trees', 'listings', 'logs', 'unpacked trees']"
+    assert done.stdout.splitlines() == ["(400, 0)", kinds, "[[], [], [], []]"] * 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, store_folder, table, wants_json
+from derive.cli.console import answer, answer_record, path_text, store_folder, table, wants_json
 from derive.store.local import LocalStore
 from derive.words import size_text
 
@@ -38,11 +38,11 @@ def run(args: argparse.Namespace) -> int:
         found = packages(store, args.names) if args.packages else usage(store, args.names)
     if isinstance(found, tuple):
         if wants_json(args):
-            answer_record("store-packages", str(store.root), {"packages": [one.document() for one in found]})
+            answer_record("store-packages", path_text(store.root), {"packages": [one.document() for one in found]})
         else:
             answer(_packages(found))
     elif wants_json(args):
-        answer_record("store-usage", str(store.root), found.document())
+        answer_record("store-usage", path_text(store.root), found.document())
     else:
         answer(_usage(found))
     return 0

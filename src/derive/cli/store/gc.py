@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, note, store_folder, table, wants_json
+from derive.cli.console import answer, answer_record, note, path_text, store_folder, table, wants_json
 from derive.store.local import LocalStore
 from derive.words import count_text, size_text
 
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     with LocalStore(store_folder(args)) as store:
         done = collect(store, Level(args.keep), dry_run=args.dry_run, forget=args.forget)
     if wants_json(args):
-        answer_record("store-gc", str(store.root), {**done.document(), "dry_run": args.dry_run})
+        answer_record("store-gc", path_text(store.root), {**done.document(), "dry_run": args.dry_run})
         return 0
     if done.living:
         note(f"{count_text(done.living, 'process', 'processes')} at work: what they need is kept")

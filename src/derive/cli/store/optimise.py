@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make the store smaller and lose nothing: compress what it unpacked, tidy the database.
+"""Make the store smaller and lose nothing: compress what was unpacked (slower to read), tidy the database.
 
 Edge: the store, standard streams.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, store_folder, table, wants_json
+from derive.cli.console import answer, answer_record, jobs_of, path_text, store_folder, table, wants_json
 from derive.store.local import LocalStore
 from derive.words import count_text, size_text
 
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     with LocalStore(store_folder(args)) as store:
         saved = optimise(store, jobs=jobs_of(args), folders=args.folders)
     if wants_json(args):
-        answer_record("store-optimise", str(store.root), saved.document())
+        answer_record("store-optimise", path_text(store.root), saved.document())
     else:
         answer(_text(saved))
     return 0

@@ -9,15 +9,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, note, store_folder, table, wants_json
+from derive.cli.console import answer, answer_record, jobs_of, note, path_text, store_folder, table, wants_json
 from derive.store.local import LocalStore
 from derive.words import count_text, duration_text, size_text
 
 if TYPE_CHECKING:
     import argparse
 
-    from derive.canonical import Digest, Json
-    from derive.derivations.model import ResolvedDerivation
+    from derive.canonical import Json
     from derive.store.findings import Verified
     from derive.store.repair import Repair
 
@@ -50,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
             repairs = _repair(store, found)
     if wants_json(args):
         more: dict[str, Json] = {"repairs": [one.document() for one in repairs]} if args.repair else {}
-        answer_record("store-verify", str(store.root), {**found.document(), "duration_ns": took, **more})
+        answer_record("store-verify", path_text(store.root), {**found.document(), "duration_ns": took, **more})
     else:
         answer(_text(found, took))
     mended = bool(args.repair) and all(one.is_mended for one in repairs)
@@ -58,18 +57,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _repair(store: LocalStore, found: Verified) -> tuple[Repair, ...]:
+    from functools import partial
+
+    from derive.build.bring import bring
     from derive.build.fetching import StoreFetch
     from derive.store.repair import repair
 
     with StoreFetch() as fetch:
-
-        def bring(digest: Digest, name: str, request: ResolvedDerivation | None) -> None:
-            if request is None:
-                fetch.fetcher(store).fetch_blob(digest, None, name)
-            else:
-                fetch(request, store)
-
-        done = repair(store, found.findings, bring)
+        done = repair(store, found.findings, partial(bring, fetch, store))
     for one in done:
         note(f"{one.finding.kind.value} {one.finding.name[:24]}: {one.done}")
     return done
