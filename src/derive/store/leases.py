@@ -4,8 +4,8 @@
 Edge: the file system.
 
 A process names a thing *before* it asks whether the thing is there, and holds the lock of the folder ``tmp``
-(``flock``, shared) while it writes that line. A collection holds the same lock alone from before it reads the lines until
-everything that it removes is out of the way. So a thing was named first and stays, or is seen to be gone.
+(``flock``, shared) while it writes that line. A collection holds the same lock alone from before it reads the lines
+until everything that it removes is out of the way. So a thing was named first and stays, or is seen to be gone.
 """
 
 from __future__ import annotations

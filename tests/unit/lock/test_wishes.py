@@ -45,7 +45,9 @@ reason = "the pin in vllm is too strict"
 
 
 def wish(text: str) -> DebianWish | PythonWish:
-    return require_wish(text.encode(), "lock/x.toml")
+    found = require_wish(text.encode(), "lock/x.toml")
+    assert isinstance(found, DebianWish | PythonWish)
+    return found
 
 
 def problems(text: str) -> list[Problem]:
