@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 from derive.canonical import decode, sha256, unescape
 from derive.cli.main import COMMANDS, EXIT_CODES
+from derive.store.local import LocalStore
 from support.cli import Ran, command, environment
 from support.require import skip_or_fail
 from support.small import CONTENT, Small, artifacts, run_here, small_project
@@ -494,3 +496,18 @@ def test_a_fault_of_derive_itself_is_one_error_and_the_traceback_is_there_for_th
 
 def test_nothing_here_asked_for_more_than_the_project_locks(built: Small) -> None:
     assert {path.rpartition("/")[2] for path in built.server.paths()} <= set(artifacts())
+
+
+def test_an_image_that_is_derived_again_from_an_older_state_is_the_one_that_is_kept(tmp_path: Path) -> None:
+    with small_project(tmp_path) as small:
+        first = small.here("image").answer
+        small.edit("derivations/small/build.sh", "cp /in/source/run", "echo more; cp /in/source/run")
+        small.edit("patches/hello/0001-greet.patch", "+hello, world", "+hello, worlds")
+        second = small.here("image").answer
+        small.edit("derivations/small/build.sh", "echo more; cp /in/source/run", "cp /in/source/run")
+        small.edit("patches/hello/0001-greet.patch", "+hello, worlds", "+hello, world")
+        assert small.here("image").answer == first != second
+        with LocalStore(small.store) as store:
+            assert [str(digest) for kind, _, digest in store.database.roots() if kind == "image"] == [first]
+            index = json.loads((small.store / "index.json").read_bytes())
+        assert [entry["digest"] for entry in index["manifests"]] == [first]

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from derive.build.execute import Progress
-from derive.build.images import MANIFEST_TYPE, DerivedImage
+from derive.build.images import DerivedImage
+from derive.build.memo import MANIFEST_TYPE
 from derive.build.service import Options, plan_for, realise
 from derive.derivations.evaluate import Evaluator, Overlay
 from derive.derivations.model import FlatOutput, Platform

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 
 from derive.build.check import Difference, check_closure
 from derive.build.execute import Progress
+from derive.build.memo import name_image
 from derive.build.service import Options, evaluate, executor, plan_for, preflight, realise
 from derive.canonical import Digest
 from derive.derivations.model import Derivation, FlatOutput, Platform
 from derive.project import Project
 from derive.store.local import LocalStore
-
-MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +43,7 @@ def derive_image(
     plan = plan_for(target, store, whole=check)
     outputs = realise(plan, store, options, progress)
     manifest = _flat(outputs["out"])
-    store.database.set_root("image", f"{name} {target.host}", manifest)
-    store.tag(f"{name}-{target.host.removeprefix('linux/')}", manifest, store.blob_size(manifest), MANIFEST_TYPE)
+    name_image(store, name, target.host, manifest)
     checked, differences = _check(target, store, options, progress) if check else (0, ())
     return DerivedImage(manifest=manifest, derivation=target.id, checked=checked, differences=differences)
 

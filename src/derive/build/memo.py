@@ -13,6 +13,8 @@ from derive.canonical import Digest, digest_document, escape
 from derive.project import Project
 from derive.store.local import LocalStore
 
+MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
+
 
 def memo_key(project: Project, image: str, platform: str | None) -> Digest:
     """Return what an image's digest is remembered under: all content, the engine, and what was asked."""
@@ -34,6 +36,23 @@ def recall(store: LocalStore, key: Digest) -> Digest | None:
         return None
     manifest = Digest(value)
     return manifest if image_is_whole(store, manifest) else None
+
+
+def keep_recalled(store: LocalStore, name: str, manifest: Digest) -> None:
+    """Name an image that was recalled, where another one has its name now: it is the one that is wanted."""
+    if store.read_only:
+        return
+    config = json.loads(b"".join(store.read_blob(manifest)))["config"]["digest"]
+    document = json.loads(b"".join(store.read_blob(Digest.parse(config))))
+    name_image(store, name, f"{document['os']}/{document['architecture']}", manifest)
+
+
+def name_image(store: LocalStore, name: str, host: str, manifest: Digest) -> None:
+    """Keep an image from being collected, and name it for every tool that reads the store as an OCI layout."""
+    root = ("image", f"{name} {host}", manifest)
+    if root not in store.database.roots():
+        store.database.set_root(*root)
+        store.tag(f"{name}-{host.removeprefix('linux/')}", manifest, store.blob_size(manifest), MANIFEST_TYPE)
 
 
 def image_is_whole(store: LocalStore, manifest: Digest) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.build.memo import memo_key, recall
+from derive.build.memo import keep_recalled, memo_key, recall
 from derive.cli.console import answer, answer_record, jobs_of, note, project_of, store_folder, wants_json
 from derive.store.local import LocalStore
 
@@ -50,8 +50,11 @@ def run(args: argparse.Namespace) -> int:
     name = args.name or project.settings.default_image
     with LocalStore(store_folder(args)) as store:
         key = memo_key(project, name, args.platform)
+        store.protect(())
         manifest = None if args.check else recall(store, key)
-        if manifest is None:
+        if manifest is not None:
+            keep_recalled(store, name, manifest)
+        else:
             done = _derive(args, project, name, store)
             if done.differences:
                 return _differs(args, name, done)
