@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from derive.errors import Problem
+from derive.net.places import hide_credentials
 
 _MAX_INTEGER = 2**53
 
@@ -121,7 +122,7 @@ def _got(value: Any) -> tuple[str, ...]:
         case dict():
             return ()
         case _:
-            return (f"got       {value!r}"[:200],)
+            return (f"got       {hide_credentials(repr(value))}"[:200],)
 
 
 def _problem(item: Any, where: str, prefix: str) -> Problem:

@@ -498,6 +498,33 @@ def test_nothing_here_asked_for_more_than_the_project_locks(built: Small) -> Non
     assert {path.rpartition("/")[2] for path in built.server.paths()} <= set(artifacts())
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["image", "small@linux/arm64"], 0),
+        (["image", "image:small"], 0),
+        (["plan", "hello@linux/arm64"], 0),
+        (["build", "drv:hello@linux/amd64"], 0),
+        (["log", "hello@linux/amd64"], 0),
+        (["plan", "."], 2),
+        (["image", "drv:hello"], 2),
+        (["image", ""], 2),
+        (["plan", ""], 2),
+        (["build", "hello@linux/riscv"], 2),
+        (["image", "abcdefabcdef"], 2),
+    ],
+)
+def test_names_with_their_kind_and_platform_are_taken_and_what_is_no_name_is_not(
+    built: Small, arguments: list[str], code: int
+) -> None:
+    assert built.here(*arguments).code == code
+
+
+def test_an_empty_argument_is_no_choice(built: Small) -> None:
+    for arguments in (["image", "--output", ""], ["init", ""]):
+        assert built.derive(*arguments).code == 2
+
+
 def test_an_image_that_is_derived_again_from_an_older_state_is_the_one_that_is_kept(tmp_path: Path) -> None:
     with small_project(tmp_path) as small:
         first = small.here("image").answer

@@ -231,6 +231,13 @@ def test_a_store_in_a_folder_of_someone_else_is_said() -> None:
             assert error == f"{said}  hint: name a folder that can be written with --store or DERIVE_STORE\n"
 
 
+def test_a_script_that_fails_shows_the_last_lines_that_it_printed(small: Small) -> None:
+    says = "echo before; printf '\\033[31mred\\n'; false; cp /in/source/run"
+    small.edit("derivations/small/build.sh", "cp /in/source/run", says)
+    error = error_of(small.here("build", "hello"), 3)
+    assert "\n       | before\n       | ?[31mred\n  log:  " in error
+
+
 def test_offline_with_things_missing_lists_them_and_asks_nobody(small: Small) -> None:
     error = error_of(small.here("image", "--offline"), 3)
     assert error.startswith("error: offline, and 3 artifacts are not in the store\n")

@@ -246,12 +246,31 @@ def test_watch_tells_what_moved_and_remembers_what_was_seen(upstreams: Upstreams
     assert "v2" in outdated.out
 
 
+def test_a_tag_that_was_moved_is_said_when_it_is_locked_again_and_one_that_is_gone_when_it_is_watched(
+    upstreams: Upstreams,
+) -> None:
+    upstreams.derive("lock", "sources")
+    upstreams.tool.tag("v1", upstreams.pick)
+    ran = upstreams.small.here("lock", "sources", "--update", "tool", env=upstreams.env)
+    assert f"its tag v1 led to {upstreams.commit[:12]}" in ran.err
+    upstreams.tool.git("tag", "-d", "v1")
+    assert "its tag is gone!" in upstreams.small.here("lock", "watch", env=upstreams.env).out
+
+
+def test_no_password_in_a_url_is_ever_shown(upstreams: Upstreams) -> None:
+    upstreams.small.edit("lock/sources.toml", 'url = "http://', 'url = "http://me:s3cr3t@')
+    for arguments in (["lock", "sources"], ["show"], ["lock", "--check"], ["lock", "watch"]):
+        ran = upstreams.small.here(*arguments, env=upstreams.env)
+        assert ran.code == 2
+        assert "s3cr3t" not in ran.err + ran.out
+
+
 def test_watch_names_an_upstream_that_does_not_answer_and_tells_the_others(upstreams: Upstreams) -> None:
     upstreams.wish(more='[watch.gone]\nurl = "http://127.0.0.1:9/gone.git"\nrole = "ideas"\nsince = "2026-11-30"')
     upstreams.derive("lock", "sources")
     ran = upstreams.small.here("lock", "watch", env=upstreams.env)
     assert ran.code == 3
-    assert "gone" in ran.err
+    assert "1 of 2 upstreams did not answer\n       gone: " in ran.err
     assert "the same" in ran.out
 
 

@@ -56,7 +56,9 @@ def test_nothing_of_the_caller_s_environment_is_there_and_no_network(small: Smal
 
 def test_a_failed_build_is_kept_on_request_and_entered_where_it_left_off(small: Small) -> None:
     small.edit("derivations/small/build.sh", 'echo "hello is built"', "echo half > half; exit 3")
-    assert small.derive("build", "hello").code == 3
+    failed = small.derive("build", "hello")
+    assert failed.code == 3
+    assert "derive shell hello --failed" in failed.err
     assert small.derive("shell", "hello", "--failed", "--", "true").code == 2
     assert small.derive("build", "hello", "--keep-failed").code == 3
     ran = small.derive(

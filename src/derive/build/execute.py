@@ -20,7 +20,7 @@ from typing import IO, Protocol
 from derive.build.builders import VERSIONS
 from derive.build.context import Build, Context, Fetch
 from derive.build.engine import engine_digest
-from derive.build.noting import Notes
+from derive.build.noting import Notes, note_reused
 from derive.build.plan import Action, Knowledge, Known, Plan, Step, resolved_of
 from derive.build.prices import FETCHES_AT_ONCE
 from derive.canonical import Digest
@@ -155,6 +155,7 @@ class Executor:
             self.store.database.map_derivation(derivation.id, derivation.name, resolved, derivation.encoded())
         pending = [step for step in plan.steps if step.action is not Action.REUSE]
         if not pending:
+            note_reused(self.store, plan.target)
             return self._outputs[plan.target.id]
         self._notes = Notes(self.store, plan, self.jobs)
         self.progress.begin(plan, self._notes.expected_ns)
@@ -285,6 +286,8 @@ class Executor:
                 if derivation.fixed is not None:
                     raise  # it names the artifact, and says all there is to say
                 failure = _placed(error, derivation.name)
+                if isinstance(failure, BuildFailed) and failure.hint is None and resolved.builder == "script":
+                    failure.hint = _entering(derivation.name, kept=self.keep_failed)
                 if not isinstance(failure, Interrupted):
                     log.write(_lines(failure).encode("utf-8", "backslashreplace"))
                     failure.log = str(log_path)
@@ -339,6 +342,13 @@ class _Order:
             if not self._blockers[dependent]:
                 freed.append(self._waiting[dependent])
         return freed
+
+
+def _entering(name: str, *, kept: bool) -> str:
+    """Return the next step after a script failed: to look at where it stopped."""
+    if kept:
+        return f"enter it where it stopped: derive shell {name} --failed"
+    return f"run it with --keep-failed, and enter it where it stopped: derive shell {name} --failed"
 
 
 def _placed(error: DeriveError, name: str) -> DeriveError:

@@ -7,10 +7,12 @@ Edge: the store. Imports nothing heavy.
 from __future__ import annotations
 
 import json
+import time
 
 from derive.build.engine import engine_digest
 from derive.canonical import Digest, digest_document, escape
 from derive.project import Project
+from derive.store.history import note_answer
 from derive.store.local import LocalStore
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
@@ -39,12 +41,15 @@ def recall(store: LocalStore, key: Digest) -> Digest | None:
 
 
 def keep_recalled(store: LocalStore, name: str, manifest: Digest) -> None:
-    """Name an image that was recalled, where another one has its name now: it is the one that is wanted."""
+    """Name and note an image that was recalled, where another one has its name now: it is the one that is wanted."""
     if store.read_only:
         return
     config = json.loads(b"".join(store.read_blob(manifest)))["config"]["digest"]
     document = json.loads(b"".join(store.read_blob(Digest.parse(config))))
-    name_image(store, name, f"{document['os']}/{document['architecture']}", manifest)
+    host = f"{document['os']}/{document['architecture']}"
+    name_image(store, name, host, manifest)
+    derivation = Digest.parse(document["config"]["Labels"][DERIVATION_LABEL])
+    note_answer(store.database, derivation, name, host, int(time.time()))
 
 
 def name_image(store: LocalStore, name: str, host: str, manifest: Digest) -> None:

@@ -14,9 +14,9 @@ from derive.build.past import past_of
 from derive.build.plan import Plan, Step
 from derive.build.prices import forecast
 from derive.canonical import Digest
-from derive.derivations.model import FlatOutput, Output
+from derive.derivations.model import Derivation, FlatOutput, Output
 from derive.errors import DeriveError
-from derive.store.history import PastStep, Run, add_step, begin_run, end_run
+from derive.store.history import PastStep, Run, add_step, begin_run, end_run, note_answer
 from derive.store.local import LocalStore
 
 _CLOCK_NS = 10_000_000  # a file's time may lie so far behind the clock's
@@ -71,6 +71,12 @@ class Notes:
         with suppress(OSError, DeriveError):  # what went wrong before is what a person must hear
             end_run(self._store.database, self._run, outcome, took_ns)
         return took_ns
+
+
+def note_reused(store: LocalStore, target: Derivation) -> None:
+    """Note that a target is wanted for which nothing has to run: its name stands for it now."""
+    if not store.read_only:
+        note_answer(store.database, target.id, target.name, target.host, int(time.time()))
 
 
 def written_bytes(store: LocalStore, outputs: Mapping[str, Output], within_ns: int) -> int:

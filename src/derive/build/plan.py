@@ -91,6 +91,11 @@ class Plan:
         return sum(step.fetch_bytes for step in self.steps)
 
     @property
+    def unknown_sizes(self) -> int:
+        """How many fetches are known by their hash alone."""
+        return sum(not isinstance(s.derivation.arguments.get("size"), int) for s in self.of(Action.FETCH))
+
+    @property
     def disk_bytes(self) -> int:
         """Bytes that the store may grow by: an estimate that errs upwards.
 
@@ -106,6 +111,7 @@ class Plan:
             "target": self.target.name,
             "derivation": str(self.target.id),
             "fetch_bytes": self.fetch_bytes,
+            "fetches_of_unknown_size": self.unknown_sizes,
             "disk_bytes": self.disk_bytes,
             "steps": [
                 {

@@ -225,7 +225,8 @@ def _cost(derivation: Derivation, weight: int, past: Past) -> tuple[int | None, 
             times, sizes = [sample.duration_ns for sample in found], [sample.written_bytes for sample in found]
             return round(median(times)), round(median(sizes)), basis
     rate = past.rates.get(f"{derivation.builder}/{derivation.version}")
-    if rate is None or not rate.steps:
+    # What one script takes says nothing of another, however many bytes lie below either.
+    if rate is None or not rate.steps or derivation.builder == "script":
         return None, None, "never seen"
     written = round(rate.written_bytes * weight / rate.weight_bytes) if rate.weight_bytes else 0
     return rate.duration_of(weight), written, "others of its builder, by size"

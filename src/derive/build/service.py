@@ -14,6 +14,7 @@ from derive.build.execute import Executor, Progress, Silent, free_bytes, store_k
 from derive.build.plan import Action, Plan, Step, make_plan
 from derive.derivations.model import Derivation, Output, Platform, closure
 from derive.errors import HostRefuses, InputErrors, Unavailable
+from derive.operands import Named
 from derive.project import Project
 from derive.store.local import LocalStore
 
@@ -30,7 +31,7 @@ class Options:
 
 
 def evaluate(project: Project, name: str, platform: Platform | None) -> Derivation:
-    """Return what a name means: the last step of an image, or a derivation.
+    """Return what a name means: the last step of an image, or a derivation; ``image:``, ``drv:``, ``@platform`` count.
 
     Without a platform, an image is for the one that its file names, a derivation for the build platform.
 
@@ -41,10 +42,11 @@ def evaluate(project: Project, name: str, platform: Platform | None) -> Derivati
     from derive.derivations.scope import absent, load_scope
 
     scope = load_scope(project)
-    kind, separator, rest = name.partition(":")
+    wanted = named(name, platform)
+    name, platform = wanted.name, wanted.platform
     is_image, is_declared = name in scope.images, name in scope.declared
-    if separator and kind in ("image", "drv"):
-        name, is_image, is_declared = rest, kind == "image", kind == "drv"
+    if wanted.kind != "any":
+        is_image, is_declared = wanted.kind == "image", wanted.kind == "drv"
     if is_image and is_declared:
         raise InputErrors.one(f"{name!r} is an image and a derivation", hint=f"say image:{name} or drv:{name}")
     if is_image:
@@ -52,6 +54,17 @@ def evaluate(project: Project, name: str, platform: Platform | None) -> Derivati
     if is_declared:
         return Evaluator(scope).derivation(name, platform or project.settings.build_platform)
     raise InputErrors([absent("", "image or derivation", name, {*scope.images, *scope.declared}, LIST)])
+
+
+def named(text: str, platform: Platform | None) -> Named:
+    """Read an operand that must be a name of the project; raises InputErrors for every other."""
+    from derive.operands import parse_operand
+
+    operand = parse_operand(text, platform)
+    if isinstance(operand, Named):
+        return operand
+    hint = "name an image or a derivation of the project: derive show lists them"
+    raise InputErrors.one(f"{text!r} is no name, and only what the project declares can be derived", hint=hint)
 
 
 def plan_for(target: Derivation, store: LocalStore, *, whole: bool = False, to_run: bool = True) -> Plan:

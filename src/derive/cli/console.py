@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from derive.project import Project
 
 
+_TAIL_BYTES, _TAIL_LINES, _TAIL_WIDTH = 8192, 10, 200
+
+
 def project_of(args: argparse.Namespace) -> Project:
     """Load the project that the arguments, or the working folder, name."""
     from derive.project import load_project
@@ -186,9 +189,24 @@ def print_error(error: DeriveError) -> None:
     for problem in problems:
         note(_format(problem))
     if error.log is not None:
+        for line in _last_lines(Path(error.log)):
+            note(f"       | {line}")
         note(f"  log:  {error.log}")
     if len(problems) > 1:
         note(f"error: {error.message}")
+
+
+def _last_lines(log: Path) -> list[str]:
+    """Return the last lines that a build printed, without control characters and without what derive itself added."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return []
+    printed = text.partition("\nfailed: ")[0] if not text.startswith("failed: ") else ""
+    shown = [line for line in printed.splitlines() if line.strip()][-_TAIL_LINES:]
+    return ["".join(c if c.isprintable() else "?" for c in line.expandtabs())[:_TAIL_WIDTH] for line in shown]
 
 
 def _format(problem: Problem) -> str:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, project_of, store_folder, wants_json
+from derive.cli.console import answer_record, jobs_of, project_of, store_folder, wants_json
+from derive.cli.options import something
+from derive.cli.outputs import answer_beside
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -35,7 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--offline", action="store_true", help="fetch nothing")
     parser.add_argument("--keep-failed", action="store_true", help="keep a failed script's folders for derive shell")
     parser.add_argument(
-        "--output", metavar="PATH", help="also write an OCI layout: a folder, or one file ending in .tar"
+        "--output",
+        type=something,
+        metavar="PATH",
+        help="also write an OCI layout: a folder, or a file ending in .tar; - prints it",
     )
 
 
@@ -45,9 +50,10 @@ def run(args: argparse.Namespace) -> int:
     from derive.build.service import Options
     from derive.cli.progress import progress_for_stderr
 
+    say = answer_beside(args, args.output)
     trees = parse_work_trees(args.overlay)
     project = project_of(args)
-    name = args.name or project.settings.default_image
+    name = project.settings.default_image if args.name is None else args.name
     options = Options(jobs=jobs_of(args), offline=args.offline, keep_failed=args.keep_failed)
     with LocalStore(store_folder(args)) as store:
         done = derive_dev_image(project, name, args.platform, trees, store, options, progress_for_stderr())
@@ -58,5 +64,5 @@ def run(args: argparse.Namespace) -> int:
     if wants_json(args):
         answer_record("dev", name, {"digest": str(done.manifest), "promotable": False})
     else:
-        answer(str(done.manifest))
+        say(str(done.manifest))
     return 0

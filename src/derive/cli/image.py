@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from derive.build.memo import keep_recalled, memo_key, recall
-from derive.cli.console import answer, answer_record, jobs_of, note, project_of, store_folder, wants_json
+from derive.cli.console import answer_record, jobs_of, note, project_of, store_folder, wants_json
+from derive.cli.options import something
+from derive.cli.outputs import answer_beside
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from derive.build.check import Difference
     from derive.build.images import DerivedImage
+    from derive.derivations.model import Platform
     from derive.project import Project
 
 EXAMPLES = """\
@@ -36,7 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--offline", action="store_true", help="fetch nothing")
     parser.add_argument("--dry-run", action="store_true", help="print the plan, as derive plan does, and do nothing")
     parser.add_argument(
-        "--output", metavar="PATH", help="also write an OCI layout: a folder, or one file ending in .tar"
+        "--output",
+        type=something,
+        metavar="PATH",
+        help="also write an OCI layout: a folder, or a file ending in .tar; - prints it",
     )
 
 
@@ -46,16 +52,17 @@ def run(args: argparse.Namespace) -> int:
         from derive.cli.plan import run as print_plan
 
         return print_plan(args)
+    say = answer_beside(args, args.output)
     project = project_of(args)
-    name = args.name or project.settings.default_image
+    name, platform = _wanted(args, project)
     with LocalStore(store_folder(args)) as store:
-        key = memo_key(project, name, args.platform)
+        key = memo_key(project, name, platform)
         store.protect(())
         manifest = None if args.check else recall(store, key)
         if manifest is not None:
             keep_recalled(store, name, manifest)
         else:
-            done = _derive(args, project, name, store)
+            done = _derive(args, project, name, platform, store)
             if done.differences:
                 return _differs(args, name, done)
             manifest = done.manifest
@@ -67,17 +74,30 @@ def run(args: argparse.Namespace) -> int:
     if wants_json(args):
         answer_record("image", name, {"digest": str(manifest), **({"differences": []} if args.check else {})})
     else:
-        answer(str(manifest))
+        say(str(manifest))
     return 0
 
 
-def _derive(args: argparse.Namespace, project: Project, name: str, store: LocalStore) -> DerivedImage:
+def _wanted(args: argparse.Namespace, project: Project) -> tuple[str, Platform | None]:
+    """Return the image's name and platform; the quick way for a bare name, which nearly every one is."""
+    name = project.settings.default_image if args.name is None else args.name
+    if not name or any(sign in name for sign in ":@.") or "0" <= name[:1] <= "9":
+        from derive.build.service import named
+
+        wanted = named(name, args.platform)
+        return (name if wanted.kind == "drv" else wanted.name), wanted.platform
+    return name, args.platform
+
+
+def _derive(
+    args: argparse.Namespace, project: Project, name: str, platform: Platform | None, store: LocalStore
+) -> DerivedImage:
     from derive.build.images import derive_image
     from derive.build.service import Options
     from derive.cli.progress import progress_for_stderr
 
     options = Options(jobs=jobs_of(args), offline=args.offline, keep_failed=args.keep_failed)
-    done = derive_image(project, name, args.platform, store, options, progress_for_stderr(), check=args.check)
+    done = derive_image(project, name, platform, store, options, progress_for_stderr(), check=args.check)
     if args.check:
         note(f"checked {done.checked} steps: {len(done.differences) or 'no'} differences")
     return done

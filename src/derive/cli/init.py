@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, note, wants_json
+from derive.cli.options import something
 
 if TYPE_CHECKING:
     import argparse
@@ -21,7 +22,9 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="made when absent (default: here)")
+    parser.add_argument(
+        "folder", nargs="?", default=".", type=something, metavar="FOLDER", help="made when absent (default: here)"
+    )
     parser.add_argument("--name", metavar="NAME", help="the image's name (default: the folder's)")
 
 
@@ -36,5 +39,6 @@ def run(args: argparse.Namespace) -> int:
         answer_record("init", name, {"folder": str(folder), "files": list(files)})
     else:
         answer("\n".join(str(folder / file) for file in files))
-        note(f"next: cd {folder} && derive lock && derive image")
+        there = "" if folder.resolve() == Path.cwd() else f"cd {folder} && "
+        note(f"next: {there}derive lock && derive image")
     return 0

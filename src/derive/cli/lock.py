@@ -33,7 +33,8 @@ _WIDEST = 48  # a Debian package may have twenty licences; --json has them all
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("sets", nargs="*", metavar="SET", help="a set's name (default: every set); watch: see below")
+    help_text = "a set (default: all); watch: upstreams that moved"
+    parser.add_argument("sets", nargs="*", metavar="SET", help=help_text)
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--check", action="store_true", help="exit 1 when a lock does not fit its wish")
     choice.add_argument("--update", action="append", metavar="NAME", help="move this package; may be given again")

@@ -20,6 +20,13 @@ def common_options() -> argparse.ArgumentParser:
     return common
 
 
+def something(text: str) -> str:
+    """Take an argument that may not be empty: an unset variable of a script is no choice."""
+    if not text:
+        raise argparse.ArgumentTypeError("empty")
+    return text
+
+
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"not a whole number above 0: {text!r}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, table, wants_json
 from derive.store.history import runs, steps_of_run
-from derive.words import duration_text
+from derive.words import duration_text, size_text
 
 if TYPE_CHECKING:
     import argparse
@@ -29,14 +29,14 @@ def print_past(args: argparse.Namespace, target: Derivation, store: LocalStore) 
     """Answer with the latest runs, newest first, and with the steps of the newest that were judged worst."""
     found = runs(store.database, target.name, target.host)
     if wants_json(args):
-        body: list[Json] = [_document(run) for run in found]
+        body: list[Json] = [_document(store.database, run) for run in found]
         worst: list[Json] = [] if not found else [_step(step) for step in _worst(store.database, found[0].run)]
         answer_record("past", target.name, {"host": target.host, "runs": body, "furthest_off": worst})
     elif not found:
         answer(f"{target.name} ({target.host}) was never run in this store, or had nothing to do")
     else:
-        rows = [("when", "outcome", "jobs", "expected", "took", "error"), *(_row(run) for run in found)]
-        answer(table(rows, right=frozenset({2, 3, 4, 5})))
+        head = ("when", "outcome", "jobs", "expected", "took", "error", "to write", "wrote")
+        answer(table([head, *(_row(store.database, run) for run in found)], right=frozenset(range(2, 8))))
         worst_steps = [
             (step.name, duration_text(step.expected_ns or 0), duration_text(step.duration_ns), _error(step))
             for step in _worst(store.database, found[0].run)
@@ -47,11 +47,17 @@ def print_past(args: argparse.Namespace, target: Derivation, store: LocalStore) 
     return 0
 
 
-def _row(run: Run) -> tuple[str, ...]:
+def _row(database: Database, run: Run) -> tuple[str, ...]:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started_s))
     expected = "?" if run.expected_ns is None else duration_text(run.expected_ns)
     took = "?" if run.duration_ns is None else duration_text(run.duration_ns)
-    return when, run.outcome or "killed or running", str(run.jobs), expected, took, _error(run)
+    to_write = "?" if run.expected_write_bytes is None else size_text(run.expected_write_bytes)
+    wrote = size_text(_written(database, run))
+    return when, run.outcome or "killed or running", str(run.jobs), expected, took, _error(run), to_write, wrote
+
+
+def _written(database: Database, run: Run) -> int:
+    return sum(step.written_bytes for step in steps_of_run(database, run.run))
 
 
 def _error(found: Run | PastStep) -> str:
@@ -65,7 +71,7 @@ def _worst(database: Database, run: int) -> list[PastStep]:
     return sorted(judged, key=lambda step: -abs(step.duration_ns - (step.expected_ns or 0)))[:_WORST]
 
 
-def _document(run: Run) -> Json:
+def _document(database: Database, run: Run) -> Json:
     return {
         "run": run.run,
         "derivation": str(run.target),
@@ -76,6 +82,7 @@ def _document(run: Run) -> Json:
         "duration_ns": run.duration_ns,
         "expected_fetch_bytes": run.expected_fetch_bytes,
         "expected_write_bytes": run.expected_write_bytes,
+        "written_bytes": _written(database, run),
     }
 
 

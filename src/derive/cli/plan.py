@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, jobs_of, project_of, store_folder, table, wants_json
 from derive.store.local import LocalStore
-from derive.words import duration_text, size_text
+from derive.words import count_text, duration_text, size_text
 
 if TYPE_CHECKING:
     import argparse
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     from derive.build.service import evaluate, plan_for
 
     project = project_of(args)
-    target = evaluate(project, args.name or project.settings.default_image, args.platform)
+    target = evaluate(project, project.settings.default_image if args.name is None else args.name, args.platform)
     with LocalStore(store_folder(args)) as store:
         if getattr(args, "past", False):
             from derive.cli.past import print_past
@@ -80,7 +80,10 @@ def _text(plan: Plan, found: Forecast, free: int, *, everything: bool) -> str:
     lines.append(f"{plan.target.name} ({plan.target.host}), derivation {plan.target.id.short}: {counts}")
     if not plan.is_done:
         lines.append(_expected(found))
-    need = f"to fetch {size_text(plan.fetch_bytes)}, disk needed up to {size_text(plan.disk_bytes)}"
+    known = size_text(plan.fetch_bytes)
+    if plan.unknown_sizes:
+        known = f"at least {known} ({count_text(plan.unknown_sizes, 'size')} not known)"
+    need = f"to fetch {known}, disk needed up to {size_text(plan.disk_bytes)}"
     lines.append(f"{need}, disk free {size_text(free)}" + ("  TOO LITTLE" if plan.disk_bytes > free else ""))
     return "\n".join(lines)
 
@@ -101,8 +104,6 @@ def _stays(price: Price) -> str:
 
 
 def _expected(found: Forecast) -> str:
-    from derive.words import count_text
-
     if found.expected_ns is None or found.least_ns is None:
         return "expected time: not known, nothing like it was run in this store"
     text = f"expected {duration_text(found.expected_ns)} with {count_text(found.jobs, 'job')}"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from derive.derivations.model import Derivation
 
 _LONG_NS = 2_000_000_000
+_NOISE_NS = 1_000_000_000  # of so small a difference no percentage says anything
 
 
 def progress_for_stderr() -> Progress:
@@ -39,6 +40,7 @@ class Lines:
     def begin(self, plan: Plan, expected_ns: int | None) -> None:
         """Say what is ahead."""
         self._fetches, self._builds = len(plan.of(Action.FETCH)), len(plan.of(Action.BUILD))
+        self._fetched = self._built = 0
         expected = "" if expected_ns is None else f", expected {duration_text(expected_ns)}"
         note(f"{plan.target.name}: {self._fetches} to fetch, {self._builds} to build{expected}")
 
@@ -174,8 +176,9 @@ class Bars:
 def _took_line(duration_ns: int, expected_ns: int | None) -> None:
     beside = ""
     if expected_ns:
-        off = (duration_ns - expected_ns) / expected_ns
-        beside = f", expected {duration_text(expected_ns)} ({off:+.0%})"
+        beside = f", expected {duration_text(expected_ns)}"
+        if abs(duration_ns - expected_ns) > _NOISE_NS:
+            beside += f" ({(duration_ns - expected_ns) / expected_ns:+.0%})"
     note(f"took {duration_text(duration_ns)}{beside}")
 
 

@@ -23,6 +23,7 @@ from derive.images.docker import MANIFEST_FILE, manifest_json
 from derive.images.modes import ModeTable
 from derive.images.oci import LAYOUT, MANIFEST_TYPE, Descriptor, index, is_export, named_blobs, platform_of
 from derive.images.tar import stream
+from derive.outfile import leads_to_stream, open_output
 from derive.store.protocol import Store
 from derive.trees.listing import File, Listing, Location
 
@@ -37,14 +38,17 @@ class _Layout:
 
 
 def export_image(store: Store, image: Digest, name: str, destination: str | Path) -> None:
-    """Write an image as an OCI layout: one file where the destination ends in ``.tar``, else a folder.
+    """Write an image as an OCI layout: a folder, but one file where the destination ends in ``.tar``.
+
+    To standard output (``-``), a FIFO or a device goes that one file, too.
 
     Raises:
         InputErrors, Missing, Corrupt, HostRefuses: as :func:`export_archive` and :func:`export_folder`.
     """
-    target = Path(destination)
-    export = export_archive if target.suffix == ".tar" else export_folder
-    export(store, image, name=name, destination=target)
+    if Path(destination).suffix == ".tar" or leads_to_stream(destination):
+        export_archive(store, image, name=name, destination=destination)
+    else:
+        export_folder(store, image, name=name, destination=Path(destination))
 
 
 def export_folder(store: Store, image: Digest, *, name: str, destination: Path) -> None:
@@ -72,7 +76,7 @@ def export_folder(store: Store, image: Digest, *, name: str, destination: Path) 
         _replace_folder(staging, destination)
 
 
-def export_archive(store: Store, image: Digest, *, name: str, destination: Path) -> None:
+def export_archive(store: Store, image: Digest, *, name: str, destination: str | Path) -> None:
     """Write an image as one uncompressed tar of its OCI layout, with Docker's manifest; an existing file is replaced.
 
     Raises:
@@ -81,8 +85,6 @@ def export_archive(store: Store, image: Digest, *, name: str, destination: Path)
         HostRefuses: when the destination cannot be written.
     """
     layout = _layout(store, image, name)
-    if destination.is_dir():
-        raise InputErrors.one(f"{destination} is a folder, and an archive is a file")
     named = {"oci-layout": LAYOUT, "index.json": layout.index, MANIFEST_FILE: layout.docker}
     texts = {sha256(text): text for text in named.values()}
     entries = {path.encode(): _file(sha256(text), len(text)) for path, text in named.items()}
@@ -92,10 +94,8 @@ def export_archive(store: Store, image: Digest, *, name: str, destination: Path)
         text = texts.get(file.sha256)
         return _checked(store, file.sha256) if text is None else (text,)
 
-    with _staged(destination) as staging:
-        _write(staging, stream(Listing.of(entries).items(), ModeTable(), read))
-        staging.replace(destination)
-        _sync(destination.parent)
+    with open_output(destination) as file:
+        file.writelines(stream(Listing.of(entries).items(), ModeTable(), read))
 
 
 def _layout(store: Store, image: Digest, name: str) -> _Layout:
@@ -151,7 +151,7 @@ def _staged(destination: Path) -> Iterator[Path]:
     try:
         yield staging
     except OSError as error:
-        raise HostRefuses(f"cannot write {destination}: {error.strerror}") from error
+        raise HostRefuses(f"cannot write {destination}: {(error.strerror or '').lower()}") from error
     finally:
         _remove(staging)
 

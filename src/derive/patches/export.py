@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A series as an upstream takes it: a branch of the work tree, and a mailbox for ``git am``, without fields of ours.
 
-Edge: git, the file system.
+Edge: git.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -121,16 +120,3 @@ def _undated(mailbox: bytes) -> bytes:
     return b"".join(
         _DATE.sub(b"", head, count=1) + b"\n\n" + body for head, _, body in (mail.partition(b"\n\n") for mail in mails)
     )
-
-
-def write_mailbox(path: Path, data: bytes) -> None:
-    """Write the mailbox whole; what was there before stays until it is."""
-    staged = path.with_name(f".{path.name}.new")
-    try:
-        with staged.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        staged.replace(path)
-    finally:
-        staged.unlink(missing_ok=True)

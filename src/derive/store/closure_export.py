@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a closure as one file.
 
-Edge: reads the store, writes one file, which is there whole or not at all.
+Edge: reads the store, writes one file.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
 from derive.canonical import Digest, sha256
-from derive.errors import Corrupt, HostRefuses, InputErrors, expected_got
+from derive.errors import Corrupt, expected_got
 from derive.images.tar import END
+from derive.outfile import open_output
 from derive.store.closure_file import Blob, Log, Member, Tree, members, padding, start
 from derive.store.closure_gather import Gathered
 from derive.store.protocol import Store
@@ -33,40 +31,25 @@ class Exported:
     signed_by: tuple[Digest, ...]
 
 
-def export_closure(store: Store, gathered: Gathered, destination: Path, keys: Sequence[SigningKey]) -> Exported:
-    """Write a closure file; an existing file is replaced once the new one is whole.
+def export_closure(store: Store, gathered: Gathered, destination: str | Path, keys: Sequence[SigningKey]) -> Exported:
+    """Write a closure file, as :func:`open_output` does; an existing file is replaced once the new one is whole.
 
     Raises:
         InputErrors: when the destination is a folder, or lies in none.
         Missing, Corrupt: when the store lost a blob meanwhile, or one is not what its name says.
         HostRefuses: when the destination cannot be written.
     """
-    if destination.is_dir():
-        raise InputErrors.one(f"{destination} is a folder, and a closure is one file")
-    if not destination.parent.is_dir():
-        raise InputErrors.one(f"the folder {destination.parent} does not exist")
     manifest = gathered.closure.encoded()
     envelope = gathered.statement.signed(keys)
     begun = start(manifest, envelope.encoded())
     rest, size = members(gathered.closure, len(begun))
-    staged = destination.parent / f".{destination.name}.{secrets.token_hex(8)}.partial"
-    try:
-        with staged.open("xb") as file:
-            file.write(begun)
-            for member in rest:
-                file.write(member.header)
-                file.writelines(_checked(member, _contents(store, gathered, member)))
-                file.write(padding(member.contents.size))
-            file.write(END)
-            file.flush()
-            os.fsync(file.fileno())
-        staged.replace(destination)
-        _sync(destination.parent)
-    except OSError as error:
-        raise HostRefuses(f"cannot write {destination}: {(error.strerror or '').lower()}") from error
-    finally:
-        with suppress(OSError):
-            staged.unlink(missing_ok=True)
+    with open_output(destination) as file:
+        file.write(begun)
+        for member in rest:
+            file.write(member.header)
+            file.writelines(_checked(member, _contents(store, gathered, member)))
+            file.write(padding(member.contents.size))
+        file.write(END)
     signed_by = tuple(signature.key for signature in envelope.signatures)
     return Exported(digest=sha256(manifest), size=size, signed_by=signed_by)
 
@@ -93,11 +76,3 @@ def _checked(member: Member, pieces: Iterable[bytes]) -> Iterator[bytes]:
     if hasher.hexdigest() != member.contents.digest.hex:
         detail = expected_got(member.contents.digest, f"sha256:{hasher.hexdigest()}")
         raise Corrupt(f"{member.name} is not what its name says", detail=detail, hint="derive store verify says more")
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -19,6 +19,8 @@ from derive.store.database import Database
 class Run:
     """One execution of a plan. ``target`` is a derivation id; ``outcome`` None while it runs, or when it was killed.
 
+    An ``outcome`` of ``reused`` is one for which nothing had to run.
+
     ``expected_ns`` and ``expected_write_bytes`` are None where no past run tells.
     """
 
@@ -94,6 +96,29 @@ def end_run(database: Database, run: int, outcome: str, duration_ns: int) -> Non
         cursor.execute("UPDATE runs SET outcome = ?, duration_ns = ? WHERE run = ?", (outcome, duration_ns, run))
 
 
+def note_answer(database: Database, target: Digest, name: str, host: str, when_s: int) -> None:
+    """Note that a target was answered without running anything, where its name stood for another one last."""
+    last = "SELECT target FROM runs WHERE name = ?1 AND host = ?2 AND outcome IN ('done', 'reused') ORDER BY run DESC"
+    insert = (
+        "INSERT INTO runs (target, name, host, jobs, started_s, duration_ns, outcome, expected_ns,"
+        " expected_fetch_bytes, expected_write_bytes) VALUES (?, ?, ?, 0, ?, 0, 'reused', 0, 0, 0)"
+    )
+    with database.cursor() as cursor:
+        if cursor.execute(f"{last} LIMIT 1", (name, host)).fetchone() != (target.hex,):
+            cursor.execute(insert, (target.hex, name, host, when_s))
+
+
+def answered(database: Database, *, after: int, before: int | None = None) -> tuple[tuple[int, Digest], ...]:
+    """Return (run, target) of the runs between two others that gave what was asked for, newest first."""
+    sql = (
+        "SELECT run, target FROM runs WHERE run > ?1 AND (?2 IS NULL OR run < ?2) AND outcome IN ('done', 'reused')"
+        " ORDER BY run DESC"
+    )
+    with database.cursor() as cursor:
+        rows = cursor.execute(sql, (after, before)).fetchall()
+    return tuple((run, Digest(target)) for run, target in rows)
+
+
 def add_step(database: Database, step: PastStep) -> None:
     """Note a finished step."""
     row = (
@@ -108,8 +133,11 @@ def add_step(database: Database, step: PastStep) -> None:
 
 
 def runs(database: Database, name: str, host: str | None = None, *, limit: int = 20) -> tuple[Run, ...]:
-    """Return the latest runs of a target's name, newest first."""
-    sql = "SELECT * FROM runs WHERE name = ?1 AND (?2 IS NULL OR host = ?2) ORDER BY run DESC LIMIT ?3"
+    """Return the latest runs of a target's name that had something to do, newest first."""
+    sql = (
+        "SELECT * FROM runs WHERE name = ?1 AND (?2 IS NULL OR host = ?2) AND outcome IS NOT 'reused'"
+        " ORDER BY run DESC LIMIT ?3"
+    )
     with database.cursor() as cursor:
         found = cursor.execute(sql, (name, host, limit)).fetchall()
     return tuple(_run(row) for row in found)

@@ -293,6 +293,7 @@ def test_a_plan_is_a_record_that_can_be_printed() -> None:
         "target": "root",
         "derivation": str(ROOT.id),
         "fetch_bytes": 100,
+        "fetches_of_unknown_size": 0,
         "disk_bytes": plan.disk_bytes,
         "steps": [
             {

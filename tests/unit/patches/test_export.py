@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from derive.errors import CheckFailed, InputErrors
-from derive.patches.export import Exported, export, write_mailbox
+from derive.patches.export import Exported, export
 from derive.patches.model import FileState
 from support.patch_project import PatchProject, patch_project, plain, quick_folder, read_tree, write_tree
 
@@ -111,12 +111,3 @@ def test_unknown_commits_bad_branches_and_stale_trees_are_refused(project: Patch
     (project.root / "patches/up/0003-crlf.patch").unlink()
     with pytest.raises(InputErrors):
         exported(project)
-
-
-def test_the_mailbox_is_written_whole(tmp_path: Path) -> None:
-    write_mailbox(tmp_path / "box", b"x")
-    write_mailbox(tmp_path / "box", b"y")
-    assert [path.name for path in tmp_path.iterdir()] == ["box"]
-    assert (tmp_path / "box").read_bytes() == b"y"
-    with pytest.raises(OSError, match="No such"):
-        write_mailbox(tmp_path / "none" / "box", b"x")

@@ -9,7 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, note, project_root, wants_json
+from derive.cli.console import answer_record, note, project_root, wants_json
+from derive.cli.outputs import answer_beside
 from derive.words import count_text
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("upstream", metavar="UPSTREAM", help="a folder of patches/")
     parser.add_argument("patch", nargs="*", metavar="PATCH", help="these alone (default: the whole series)")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where the mailbox is written")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE", help="where the mailbox is written; - prints it"
+    )
     parser.add_argument(
         "--onto", metavar="REV", help="a commit that was fetched into the work tree (default: the source)"
     )
@@ -35,21 +38,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write both, and name the commit."""
-    from derive.patches.export import export, write_mailbox
+    from derive.outfile import open_output
+    from derive.patches.export import export
     from derive.patches.publish import read_series
     from derive.patches.worktree import default_tree
 
+    say = answer_beside(args, args.output)
     root = project_root(args)
     tree = Path(args.tree).absolute() if args.tree else default_tree(root, args.upstream)
     series = read_series(root, args.upstream)
     made = export(series, tree, patches=args.patch, onto=args.onto, branch=args.branch)
-    write_mailbox(Path(args.output), made.mailbox)
+    with open_output(args.output) as file:
+        file.write(made.mailbox)
     if wants_json(args):
         facts = {"branch": made.branch, "commit": made.commit, "patches": list(made.patches)}
         answer_record("patches-export", args.upstream, facts)
     else:
-        answer(made.commit)
-    note(f"{count_text(len(made.patches), 'patch', 'patches')} in {args.output}; branch {made.branch} of {tree}")
+        say(made.commit)
+    where = "on standard output" if args.output == "-" else f"in {args.output}"
+    note(f"{count_text(len(made.patches), 'patch', 'patches')} {where}; branch {made.branch} of {tree}")
     if made.has_cr:
         note("some lines end in CRLF: apply the mailbox with git am --keep-cr")
     return 0

@@ -6,10 +6,10 @@ Edge: the store, the project, your keys, standard streams; writes one file.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, note, project_of, store_folder, wants_json
+from derive.cli.console import answer_record, note, project_of, store_folder, wants_json
+from derive.cli.outputs import answer_beside
 from derive.store.local import LocalStore
 from derive.words import count_text, size_text
 
@@ -26,7 +26,7 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("operands", nargs="+", metavar="NAME", help="a name, image:NAME, drv:NAME or ID, DIGEST, .")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the file to write")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the file to write; - prints it")
     parser.add_argument(
         "--with",
         dest="level",
@@ -46,11 +46,12 @@ def run(args: argparse.Namespace) -> int:
     from derive.store.reach import Level
     from derive.trust.keyring import user_keyring
 
+    say = answer_beside(args, args.output)
     keys = user_keyring().usable(args.key) if args.key else ()
     with LocalStore(store_folder(args)) as store:
         targets = closure_targets(store, lambda: project_of(args), args.operands, args.platform)
         gathered = gather(store, targets, Level(args.level))
-        done = export_closure(store, gathered, Path(args.output), keys)
+        done = export_closure(store, gathered, args.output, keys)
     found = gathered.closure
     if wants_json(args):
         body = {
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         }
         answer_record("store-export", " ".join(args.operands), body)
     else:
-        answer(str(done.digest))
+        say(str(done.digest))
     counts = f"{count_text(len(found.trees), 'tree')}, {count_text(len(found.blobs), 'blob')}"
     note(f"{size_text(done.size)}: {counts}")
     if not keys:

@@ -63,13 +63,24 @@ def resolve_upstreams(
             continue
         named = isinstance(keep, MoveNames) and upstream in keep.names
         try:
-            found.append(_unpinned(upstream, decl) if decl.unpinned and not named else resolver.pin(upstream, decl))
+            entry = _unpinned(upstream, decl) if decl.unpinned and not named else resolver.pin(upstream, decl)
+            found.append(entry)
+            _tell_moved_tag(old, entry, tools)
         except DeriveError as error:
             errors.append(_placed(error, f"{where}: {_table(decl)}.{upstream}"))
     if errors:
         raise _all_of(errors, len(wish.wanted))
     watched = () if locked is None else tuple(entry for entry in locked.watched if entry.name in wish.watch)
     return UpstreamsLock(set=name, wish=digest, upstreams=tuple(found), watched=watched)
+
+
+def _tell_moved_tag(old: Upstream | None, new: Upstream, tools: Tools) -> None:
+    """Say when a tag leads elsewhere than it did: a version that is the same is then another."""
+    if not isinstance(old, GitEntry) or not isinstance(new, GitEntry) or old.pin is None or new.pin is None:
+        return
+    if old.pin.tag is not None and old.pin.tag == new.pin.tag and old.pin.commit != new.pin.commit:
+        was, now = old.pin.commit[:12], new.pin.commit[:12]
+        tools.progress.note(f"{new.name}: its tag {new.pin.tag} led to {was} when it was locked, and to {now} now")
 
 
 def _stands(old: Upstream, name: str, decl: Decl) -> bool:

@@ -61,7 +61,7 @@ class Watched:
         if self.error is None and self.now == self.seen:
             now = "the same"
         if self.tag_moved:
-            now += " (its tag moved!)"
+            now = "its tag is gone!" if self.now is None else f"{now} (its tag moved!)"
         shown = ", ".join(self.tags[-_SHOWN:]) + (f" and {len(self.tags) - _SHOWN} more" if self.tags[_SHOWN:] else "")
         return (self.name, "built" if self.built else "read", self.role, (self.seen or "never")[:12], now, shown)
 
