@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from derive.store.graph import of_builder
+from derive.store.local import LocalStore
 from support.archives import Tar, tar
 from support.folders import Plain
 from support.git_server import Files, GitHttp, Link, Upstream, module_file
@@ -308,6 +310,22 @@ licence = "MIT"
         "huggingface.d.repository",
     ):
         assert f"lock/sources.toml: {key}" in ran.err, ran.err
+
+
+def test_every_git_tree_in_a_store_is_proved_offline_to_be_its_commit_and_a_wrong_one_is_found(
+    upstreams: Upstreams,
+) -> None:
+    upstreams.derive("lock", "sources")
+    upstreams.derive("build", "tool-source")
+    assert "1 git tree proved" in upstreams.derive("store", "verify", "--trees")
+    with LocalStore(upstreams.small.store) as store:
+        (fetch,) = of_builder(store.database, "fetch-git")
+        other = json.dumps(fetch.document, separators=(",", ":")).replace(upstreams.commit, upstreams.pick)
+        with store.database.cursor() as cursor:
+            cursor.execute("UPDATE derivations SET document = ? WHERE id = ?", (other, fetch.id.hex))
+    found = upstreams.small.here("store", "verify", "--trees", env=upstreams.env)
+    assert found.code == 1
+    assert f"not proved to be commit {upstreams.pick[:12]}" in found.out
 
 
 def test_what_locking_fetched_itself_is_not_fetched_again_and_a_moved_url_is(upstreams: Upstreams) -> None:

@@ -113,6 +113,65 @@ def test_long_after_the_fact_the_same_is_said_by_id(small: Small) -> None:
     assert [cause["difference"]["kind"] for cause in found["causes"]] == ["hunk"]
 
 
+WORD = ("cat /in/source/greeting", "cat /in/source/greeting /in/source/greeting")
+AGAIN = ("cat /in/source/greeting", "cat /in/source/greeting; cat /in/source/greeting")
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        (("build", "hello"), ("hello",)),
+        (("image",), ("small", "hello")),
+        (("build", "small"), ("small",)),
+    ],
+)
+def test_what_was_answered_from_the_store_was_derived_last_too(
+    small: Small, command: tuple[str, ...], names: tuple[str, ...]
+) -> None:
+    """A, B, back to A, and then C."""
+    first = small.here(*command).answer
+    small.edit(BUILD, *WORD)
+    assert small.here(*command).answer != first
+    for name in names:
+        assert small.here("diff", name, ".").code == 0
+    small.edit(BUILD, *WORD[::-1])
+    assert small.here(*command).answer == first
+    for name in names:
+        ran = small.here("diff", name, ".")
+        assert (ran.code, "the same" in ran.out) == (0, True)
+        assert small.here("why", name, ".").answer == "they are one derivation"
+    small.edit(BUILD, *AGAIN)
+    for name in names:
+        found = causes(small.here("why", name, ".", "--json"))
+        assert [WORD[0] + ";" in one["after"] and WORD[1] not in one["before"] for one in found] == [True]
+        (cause,) = causes(small.here("why", name, "--json"))
+        assert WORD[1] not in cause["before"]
+    small.here(*command)
+    for name in names:
+        assert WORD[1] not in causes(small.here("why", name, "--json"))[0]["before"]
+    assert "reused" not in small.here("plan", names[0], "--past").out
+
+
+def test_a_run_that_failed_is_what_was_derived_last_as_far_as_it_came(small: Small) -> None:
+    small.edit(PATCH, "+hello, world", "+hello, you")
+    small.edit(BUILD, 'echo "hello is built"', "false")
+    assert small.here("image").code != 0
+    assert small.here("why", "hello-patched", ".").answer == "they are one derivation"
+    assert "+false" in small.here("why", "hello", ".").answer.replace(" ", "")
+
+
+def test_nothing_is_noted_where_the_store_stands_for_it_already(small: Small) -> None:
+    with LocalStore(small.store) as store:
+        rows = store.database.cursor
+        counts = []
+        for _ in range(3):
+            assert small.here("image").code == 0
+            assert small.here("build", "small").code == 0
+            with rows() as cursor:
+                counts += cursor.execute("SELECT count(*) FROM runs").fetchone()
+    assert counts == [1, 1, 1]
+
+
 def test_a_package_that_moved_in_the_lock_is_named_with_its_versions(small: Small) -> None:
     move_notes(small, "2.0-1")
     text = small.here("why", "small").answer

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 
 from derive.build.engine import engine_digest
 from derive.canonical import Digest, digest_document, escape
+from derive.errors import DeriveError
 from derive.project import Project
 from derive.store.history import note_answer
 from derive.store.local import LocalStore
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
+_DERIVATION_LABEL = "io.derive.derivation"
 
 
 def memo_key(project: Project, image: str, platform: str | None) -> Digest:
@@ -48,8 +51,9 @@ def keep_recalled(store: LocalStore, name: str, manifest: Digest) -> None:
     document = json.loads(b"".join(store.read_blob(Digest.parse(config))))
     host = f"{document['os']}/{document['architecture']}"
     name_image(store, name, host, manifest)
-    derivation = Digest.parse(document["config"]["Labels"][DERIVATION_LABEL])
-    note_answer(store.database, derivation, name, host, int(time.time()))
+    derivation = Digest.parse(document["config"]["Labels"][_DERIVATION_LABEL])
+    with suppress(OSError, DeriveError):  # the answer is there, whatever can be noted of it
+        note_answer(store.database, derivation, name, host, int(time.time()))
 
 
 def name_image(store: LocalStore, name: str, host: str, manifest: Digest) -> None:

@@ -75,7 +75,9 @@ class Notes:
 
 def note_reused(store: LocalStore, target: Derivation) -> None:
     """Note that a target is wanted for which nothing has to run: its name stands for it now."""
-    if not store.read_only:
+    if store.read_only:
+        return
+    with suppress(OSError, DeriveError):  # the answer is there, whatever can be noted of it
         note_answer(store.database, target.id, target.name, target.host, int(time.time()))
 
 

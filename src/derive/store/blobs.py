@@ -39,7 +39,7 @@ class Staging:
         self._lock: IO[bytes] | None = None
         self._lease: Lease | None = None
         self._folder: Path | None = None
-        self._read_only = False
+        self._refusal: HostRefuses | None = None
         self._is_alone = False
         self._unsettled: set[Path] = set()
         self._guard = threading.Lock()
@@ -57,7 +57,7 @@ class Staging:
         be written, nothing is collected, and nothing needs to be held.
         """
         with self._guard:
-            if self._read_only or self._is_alone:
+            if self._refusal is not None or self._is_alone:
                 return
             self._own_folder()
             assert self._lease is not None
@@ -83,14 +83,14 @@ class Staging:
         """Whether this process has a staging folder, and so a lock that others see."""
         return self._folder is not None
 
-    def refuse(self) -> None:
-        """Stage nothing from now on: the store cannot be written."""
-        self._read_only = True
+    def refuse(self, refusal: HostRefuses) -> None:
+        """Stage nothing from now on, and raise this where something would have to be written."""
+        self._refusal = refusal
 
-    def refusal(self) -> HostRefuses:
-        """Return the error for what would have to be written where nothing can be."""
-        hint = "name a store that you can write to: --store, or DERIVE_STORE"
-        return HostRefuses("the store cannot be written", where=str(self._root.parent), hint=hint)
+    def require_writable(self) -> None:
+        """Raise what :meth:`refuse` was told, if it was."""
+        if self._refusal is not None:
+            raise self._refusal
 
     def publish(self, staged: Path, target: Path) -> None:
         """Move a finished, synced file into place. The move lasts from :meth:`settle` on.
@@ -111,8 +111,7 @@ class Staging:
             sync_folder(folder)
 
     def _own_folder(self) -> Path:
-        if self._read_only:
-            raise self.refusal()
+        self.require_writable()
         if self._folder is None:
             self._folder = self._claim()
         return self._folder

@@ -23,6 +23,7 @@ from derive.canonical import Digest
 
 _SCHEMA_VERSION = 2
 _PATIENCE_S = 60
+_SHARED_MEMORY = 1 << 15  # bytes that SQLite adds at once to its file of shared memory
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS realisations (
     resolved TEXT PRIMARY KEY, outputs TEXT NOT NULL, builder TEXT NOT NULL, engine TEXT NOT NULL,
@@ -232,7 +233,14 @@ class Database:
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
-        _begin_wal(connection)
+        try:
+            _begin_wal(connection)
+        except sqlite3.OperationalError as error:
+            if not _is_disk_full(error, self._path):
+                raise
+            # Alone, SQLite needs no file of shared memory, which a full disk has no room for: what is there is read.
+            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+            _begin_wal(connection)
         # A power cut may take the last rows: their outputs are then built or found again.
         connection.execute("PRAGMA synchronous=NORMAL")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -271,12 +279,22 @@ def _begin_wal(connection: sqlite3.Connection) -> None:
             return
 
 
+def _is_disk_full(error: sqlite3.Error, path: Path) -> bool:
+    """Say whether SQLite failed for want of room, which of some of its files it tells as a failing disk."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code != sqlite3.SQLITE_IOERR:
+        return code == sqlite3.SQLITE_FULL
+    from derive.store.space import free_bytes
+
+    return free_bytes(path.parent) < _SHARED_MEMORY
+
+
 def _refusal(error: sqlite3.Error, path: Path) -> Exception | None:
     """Return what one of SQLite's errors is to a person; a full disk is the system's error, and others are faults."""
     from derive.errors import Corrupt, HostRefuses, Unavailable
 
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what SQLite adds to it
-    if code == sqlite3.SQLITE_FULL:
+    if _is_disk_full(error, path):
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
         hint = "name a store that you can write to: --store, or DERIVE_STORE"

@@ -24,6 +24,7 @@ class Kind(Enum):
     DATABASE = "database"
     INDEX = "image index"
     ROOT = "root"
+    PROOF = "git proof"
     ORPHAN = "orphan"
     STRAY = "stray file"
 
@@ -57,7 +58,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """What was looked at and what was found; sizes in bytes."""
+    """What was looked at and what was found; sizes in bytes. ``proved`` counts trees that are their git commits'."""
 
     findings: tuple[Finding, ...]
     blobs: int
@@ -65,6 +66,7 @@ class Verified:
     trees: int
     folders: int
     derivations: int
+    proved: int = 0
 
     @property
     def is_sound(self) -> bool:
@@ -81,4 +83,5 @@ class Verified:
             "trees": self.trees,
             "unpacked_trees": self.folders,
             "derivations": self.derivations,
+            "proved_git_trees": self.proved,
         }

@@ -97,6 +97,11 @@ def like(database: Database, builder: str, name: str) -> tuple[StoredDerivation,
     return _rows(database, _BY_TIME.format("instr(d.document, ?) AND instr(d.document, ?)"), marks)
 
 
+def of_builder(database: Database, builder: str) -> tuple[StoredDerivation, ...]:
+    """Return the derivations of a builder, whatever its version; latest last."""
+    return _rows(database, _BY_TIME.format("instr(d.document, ?)"), (f'"builder":"{builder}/',))
+
+
 def globbed(database: Database, pattern: str) -> tuple[StoredDerivation, ...]:
     """Return the derivations whose names fit a pattern of SQLite's GLOB, latest last."""
     return _rows(database, _BY_TIME.format("d.name GLOB ?"), (pattern,))

@@ -153,11 +153,6 @@ def steps_of(database: Database, derivation: Digest) -> tuple[PastStep, ...]:
     return _steps(database, "WHERE derivation = ? ORDER BY step", (derivation.hex,))
 
 
-def steps_named(database: Database, name: str, host: str | None = None) -> tuple[PastStep, ...]:
-    """Return every step of a name, oldest first; of one host platform, or of any."""
-    return _steps(database, "WHERE name = ?1 AND (?2 IS NULL OR host = ?2) ORDER BY step", (name, host))
-
-
 def recent_steps(database: Database, names: Iterable[str], *, limit: int = 5) -> dict[tuple[str, str], list[PastStep]]:
     """Return the latest steps that were built or fetched, by name and host, newest first."""
     where = (

@@ -6,7 +6,6 @@ Edge: the file system and SQLite. Layout on docs/formats/store.md.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import json
@@ -24,36 +23,43 @@ from derive.canonical import Digest
 from derive.errors import Corrupt, HostRefuses, Interrupted, Missing, expected_got
 from derive.store.blobs import BlobFolder, FileWriter, Staging, damaged, sync_file_system, sync_folder, write_whole
 from derive.store.database import Database
+from derive.store.layout import FOLDERS, State, state_of
 from derive.store.listings import blobs_of, checked_key, dump_listing, load_listing
 from derive.store.protocol import CHUNK
+from derive.store.space import is_full, keep_reserve, no_space
 from derive.trees.listing import File, Listing, Location
 from derive.trees.nar import nar_digest
 
 _ASK_AGAIN_S = 0.05  # a lock cannot be waited for and given up at once
-_FOLDERS = ("blobs/sha256", "listings", "trees", "logs", "locks", "tmp")
 
 
 class LocalStore:
     """A store folder. Use it as a context manager; opening makes the folder and sweeps what the killed left.
 
-    ``read_only`` says, once it is open, that this user may not write there: everything that only reads still works.
+    Opened for ``reading``, one that is not there yet is not made, and reads as one that holds nothing. Once it is
+    open, ``is_absent`` says that, and ``read_only`` that nothing can be written: what only reads still works.
+
+    Raises:
+        HostRefuses: when it cannot be opened, when the folder is somebody else's, or when its disk becomes full.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, reading: bool = False) -> None:
         self.root = root
+        self._reading = reading
         self._listings = f"{root}/listings/"
         self.staging = Staging(root / "tmp")
         self.database: Database = Database(root / "derive.sqlite")
         self._blobs = BlobFolder(root / "blobs" / "sha256", self.staging)
         self._protecting = False
         self.read_only = False
+        self.is_absent = False
 
     def __enter__(self) -> Self:
         try:
             return self._enter()
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise
+            if is_full(error, self.root):
+                raise no_space(self.root) from error
             raise HostRefuses(
                 f"the store cannot be opened: {(error.strerror or str(error)).lower()}",
                 where=str(self.root),
@@ -61,23 +67,35 @@ class LocalStore:
             ) from error
 
     def _enter(self) -> Self:
-        layout = self.root / "oci-layout"
-        if layout.exists() and not os.access(self.root, os.W_OK):
-            from derive.store.readonly import ReadOnlyDatabase
-
-            self.read_only = True
-            self.staging.refuse()
-            self.database = ReadOnlyDatabase(self.root / "derive.sqlite")
-            return self
-        if not layout.exists():
-            for folder in _FOLDERS:
-                (self.root / folder).mkdir(parents=True, exist_ok=True)
-            with self.locked("index"):  # another process may have made the store meanwhile, and named an image
-                if not (self.root / "index.json").exists():
-                    self.write_empty_index()
-                write_whole(layout, b'{"imageLayoutVersion":"1.0.0"}', self.staging)
-        self.staging.sweep()
+        state = state_of(self.root)
+        self.is_absent = state is State.ABSENT and self._reading
+        if self.is_absent:
+            hint = "a build makes it; name another with --store, or DERIVE_STORE"
+            self._refuse_writing(HostRefuses("there is no store here yet", where=str(self.root), hint=hint))
+        elif state is State.MADE and not os.access(self.root, os.W_OK):
+            hint = "name a store that you can write to: --store, or DERIVE_STORE"
+            self._refuse_writing(HostRefuses("the store cannot be written", where=str(self.root), hint=hint))
+        else:
+            if state is not State.MADE:
+                self._make()
+            self.staging.sweep()
         return self
+
+    def _make(self) -> None:
+        for folder in FOLDERS:
+            (self.root / folder).mkdir(parents=True, exist_ok=True)
+        with self.locked("index"):  # another process may have made the store meanwhile, and named an image
+            if not (self.root / "index.json").exists():
+                self.write_empty_index()
+            keep_reserve(self.root)
+            write_whole(self.root / "oci-layout", b'{"imageLayoutVersion":"1.0.0"}', self.staging)
+
+    def _refuse_writing(self, refusal: HostRefuses) -> None:
+        from derive.store.readonly import ReadOnlyDatabase
+
+        self.read_only = True
+        self.staging.refuse(refusal)
+        self.database = ReadOnlyDatabase(self.root / "derive.sqlite")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -88,6 +106,8 @@ class LocalStore:
             self._blobs.close()
             self.database.close()
             self.staging.close()
+        if is_full(error, self.root):
+            raise no_space(self.root) from error
 
     def protect(self, derivations: Iterable[Digest]) -> None:
         """Keep from being collected, while this process has the store open, what it needs to build a closure.
@@ -176,12 +196,16 @@ class LocalStore:
         self.staging.hold("tree", (digest,))
         target = self.root / "trees" / digest.hex
         if not target.exists():
+            if self.read_only and self.has_tree(digest):
+                hint = "name a store that you can write to: --store, or DERIVE_STORE"
+                message = f"tree {digest.short} is not unpacked, and the store cannot be written"
+                raise HostRefuses(message, where=str(self.root), hint=hint)
             with self.locked(f"tree-{digest.hex}"):
                 if not target.exists():
                     self._write_folder(digest, target)
         # Here, and not where it is written: the process that wrote it may have been killed before this.
         mode = target.lstat().st_mode
-        if stat.S_ISDIR(mode) and mode & 0o222:
+        if stat.S_ISDIR(mode) and mode & 0o222 and not self.read_only:
             target.chmod(0o555)
         return target
 
@@ -192,8 +216,7 @@ class LocalStore:
         Raises:
             Interrupted: when ``cancel`` is set while another process holds it.
         """
-        if self.read_only:
-            raise self.staging.refusal()
+        self.staging.require_writable()
         path = self.root / "locks" / name
         while True:
             with path.open("ab") as lock:

@@ -58,7 +58,7 @@ def repair(store: LocalStore, findings: Iterable[Finding], bring: Bring) -> tupl
         Interrupted: on Ctrl-C; what was mended stays so, and the same again goes on.
     """
     order = [Kind.INDEX, Kind.DERIVATION, Kind.REALISATION, Kind.BLOB, Kind.LISTING, Kind.TREE_ROWS, Kind.FOLDER]
-    ranks = {kind: rank for rank, kind in enumerate([*order, Kind.STRAY, Kind.DATABASE, Kind.ROOT])}
+    ranks = {kind: rank for rank, kind in enumerate([*order, Kind.STRAY, Kind.DATABASE, Kind.ROOT, Kind.PROOF])}
     found = sorted((one for one in findings if one.kind is not Kind.ORPHAN), key=lambda one: ranks[one.kind])
     done: list[Repair] = []
     for finding in found:
@@ -83,6 +83,8 @@ def _mend(store: LocalStore, finding: Finding, bring: Bring) -> tuple[str, bool]
             return _index(store), True
         case Kind.ROOT:
             return _root(store, finding)
+        case Kind.PROOF:
+            return "not mended: find out where it came from (derive show), and lock it afresh", False
         case Kind.DATABASE | Kind.ORPHAN:
             is_damage = finding.is_damage
             return "not mended: move it and its -wal and -shm away" if is_damage else "left for gc", not is_damage

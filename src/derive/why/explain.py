@@ -19,6 +19,7 @@ from derive.why.causes import align, root_causes
 from derive.why.differences import HunkMoved, OperationMoved, PatchAdded, PatchMoved, PatchRemoved, own_differences
 from derive.why.find import Finder, FoundDerivation
 from derive.why.graph import Graph, Node, node_of, subject, titled, variant
+from derive.why.latest import wanted_in
 from derive.why.model import Became, Explanation, Time
 
 _LOOKED_AT = 8  # earlier derivations of one name: of other platforms, mostly, if the first does not fit
@@ -165,7 +166,8 @@ def _predecessor(
 def _earlier(
     finder: Finder, node: Node, row: StoredDerivation | None, steps: tuple[PastStep, ...]
 ) -> Iterator[StoredDerivation]:
-    """Yield what was realised of the same thing before, the latest last."""
+    """Yield what was realised or wanted of the same thing before, the latest last."""
+    database = finder.store.database
     first_run = steps[0].run if steps else None
     ranked: list[tuple[int, int, StoredDerivation]] = []
     for place, one in enumerate(_same_thing(finder, node)):
@@ -173,10 +175,14 @@ def _earlier(
             if not steps and row is not None:
                 break  # those that were realised later follow
             continue
-        runs = [step.run for step in history.steps_of(finder.store.database, one.id)]
+        runs = [step.run for step in history.steps_of(database, one.id)]
         before = [run for run in runs if first_run is None or run < first_run]
         if before or not runs:
             ranked.append((max(before, default=0), place, one))
+    if len(ranked) > 1 and (steps or row is None):
+        ids, newest = {one.id for _, _, one in ranked}, max(run for run, _, _ in ranked)
+        wanted = wanted_in(database, finder.closure, ids, after=newest, before=first_run)
+        ranked = [(wanted.get(one.id, run), place, one) for run, place, one in ranked]
     yield from (one for _, _, one in sorted(ranked, key=lambda item: item[:2]))
 
 

@@ -8,7 +8,7 @@ asked is not evaluated again.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -18,10 +18,10 @@ from derive.errors import DeriveError, InputErrors, Missing
 from derive.operands import ByDigest, Named, NameKind, Operand, Working
 from derive.project import Project
 from derive.store import graph as stored
-from derive.store.graph import StoredDerivation
 from derive.store.local import LocalStore
 from derive.why.blobs import image_derivation
 from derive.why.graph import Fixed, Graph, Node, graph_of, node_of, subject, variant
+from derive.why.latest import latest
 
 _LIST = "what there is: derive show"
 
@@ -145,21 +145,12 @@ class Finder:
         if operand.kind == "any" and 0 < len(images) < len(rows):
             hint = f"say image:{operand} or drv:{operand}"
             raise InputErrors.one(f"{str(operand)!r} was an image and a derivation", hint=hint)
-        if images and operand.kind != "drv":
-            return self._last_image(operand.name, images)
-        rows = [row for row in rows if row not in images and operand.kind != "image"]
+        rows = images if images and operand.kind != "drv" else [row for row in rows if row not in images]
+        rows = rows if images or operand.kind != "image" else []
         if not rows:
             hint = "without the . it means what the project makes of that name now"
             raise Missing(f"nothing named {operand} was derived into this store", hint=hint)
-        return self.stored(rows[-1].id)
-
-    def _last_image(self, name: str, rows: Sequence[StoredDerivation]) -> FoundDerivation:
-        """Return what an image's name stands for in the store: also where an older one was derived again."""
-        hosts = {f"{name} {row.host}" for row in rows}
-        roots = {root: manifest for kind, root, manifest in self.store.database.roots() if kind == "image"}
-        tagged = {image_derivation(self.store, roots[host]) for host in hosts & roots.keys()}
-        stands = [row for row in rows if row.id in tagged]
-        return self.stored((stands or rows)[-1].id)
+        return self.stored(latest(self.store.database, self.closure, rows).id)
 
     def working(self, other: FoundDerivation) -> FoundDerivation:
         """Return what the working tree makes of the same thing: by its name and platform, or what it is about.

@@ -22,7 +22,6 @@ from derive.store.history import (
     recent_steps,
     runs,
     sources_of,
-    steps_named,
     steps_of,
     steps_of_run,
 )
@@ -76,14 +75,12 @@ def test_runs_are_newest_first_and_told_apart_by_platform(database: Database) ->
     assert runs(database, "other") == ()
 
 
-def test_steps_come_back_whole_by_run_by_derivation_and_by_name(database: Database) -> None:
+def test_steps_come_back_whole_by_run_and_by_derivation(database: Database) -> None:
     add_step(database, STEP)
     other = replace(STEP, run=2, derivation=sha256(b"other"), host="linux/arm64")
     add_step(database, other)
     assert steps_of_run(database, 1) == (STEP,)
     assert steps_of(database, other.derivation) == (other,)
-    assert steps_named(database, "tool") == (STEP, other)
-    assert steps_named(database, "tool", "any") == (STEP,)
 
 
 def test_recent_steps_leave_out_what_was_not_run_and_are_bounded(database: Database) -> None:

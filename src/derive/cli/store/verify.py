@@ -7,6 +7,7 @@ Edge: the store, standard streams.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, jobs_of, note, path_text, store_folder, table, wants_json
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("--fast", action="store_true", help="hash nothing: presence, sizes and structure alone")
     parser.add_argument(
-        "--trees", action="store_true", help="hash each tree again too, also where its listing is known to give it"
+        "--trees", action="store_true", help="hash each tree again too, and prove those of git to be their commits'"
     )
     parser.add_argument("--repair", action="store_true", help="mend what is found, and say how")
 
@@ -44,6 +45,11 @@ def run(args: argparse.Namespace) -> int:
     repairs: tuple[Repair, ...] = ()
     with LocalStore(store_folder(args)) as store:
         found = verify(store, How(jobs=jobs_of(args), fast=args.fast, trees=args.trees))
+        if args.trees:
+            from derive.build.proofs import check_proofs
+
+            proved, unproved = check_proofs(store)
+            found = replace(found, findings=(*found.findings, *unproved), proved=proved)
         took = time.monotonic_ns() - started
         if args.repair:
             repairs = _repair(store, found)
@@ -80,6 +86,7 @@ def _text(found: Verified, took_ns: int) -> str:
         f" {count_text(found.derivations, 'derivation')}"
     )
     damage = sum(one.is_damage for one in found.findings)
+    looked += f", {count_text(found.proved, 'git tree')} proved" if found.proved else ""
     verdict = f"{damage} damaged" if damage else "sound"
     hashed = f"; {size_text(found.hashed)} hashed in {duration_text(took_ns)}" if found.hashed else ""
     parts.append(f"{verdict}: {looked}{hashed}")
