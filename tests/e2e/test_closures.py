@@ -224,6 +224,12 @@ def test_a_revoked_key_neither_counts_nor_signs(trusting: Made, tmp_path: Path) 
     assert {key["names"][0]: key["revoked"] for key in listed} == {"build": True, "second": False, "stranger": False}
 
 
+def test_who_revokes_a_key_that_is_needed_is_told_how_many_are_left(trusting: Made) -> None:
+    trusting.trust("build", "second", threshold=2)
+    ran = trusting.small.here("key", "revoke", "build")
+    assert "without it 1 key is left, and 2 signatures needed: add another, or nothing signed is taken" in ran.err
+
+
 def test_a_key_whose_file_others_could_read_can_be_revoked_and_not_used(trusting: Made) -> None:
     path = trusting.small.home / "derive" / "keys" / "build.key"
     path.chmod(0o644)

@@ -146,7 +146,7 @@ def test_plan_lists_what_would_happen_with_reasons_and_disk(built: Small) -> Non
     assert re.search(r"^fetch +fetch-deb +\? +notes_1.0-1_amd64.deb +not fetched yet$", cold, re.MULTILINE)
     assert re.search(r"^build +script +\? +hello +its input .* (is|are) not built yet$", cold, re.MULTILINE)
     assert re.search(r"^to fetch \S+ MB, disk needed up to \S+ MB, disk free \S+ GB$", cold, re.MULTILINE)
-    shutil.rmtree(built.root / "elsewhere")
+    assert not (built.root / "elsewhere").exists()
 
 
 def test_show_lists_the_project(built: Small) -> None:
@@ -363,7 +363,7 @@ def test_a_dry_run_prints_the_plan_and_builds_nothing(built: Small, command: str
     dry = built.here(command, name, "--dry-run", "--store", store)
     plan = built.here("plan", name, "--store", store)
     assert re.sub("disk free.*", "", dry.answer) == re.sub("disk free.*", "", plan.answer)
-    assert not list((built.root / "dry" / "blobs" / "sha256").iterdir())
+    assert not (built.root / "dry").exists()
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from derive.store.local import LocalStore
+from support.cli import command, environment
 from support.small import PATCH, Small, small_project
 
 HEAD = "Origin: vendor\nWhen-To-Drop: never\n\n"
@@ -55,6 +59,26 @@ def states(small: Small, *arguments: str, code: int) -> dict[str, str]:
     ran = small.here("patches", "status", *arguments, "--json")
     assert ran.code == code, ran.err
     return {one["patch"]: one["state"] for part in json.loads(ran.out)["body"]["series"] for one in part["patches"]}
+
+
+def test_a_list_on_a_terminal_is_no_wider_than_it(small: Small) -> None:
+    whole = small.here("patches", "list").out
+    main, side = os.openpty()
+    try:
+        termios.tcsetwinsize(side, (24, 40))
+        run = command("patches", "list", "--project", str(small.root))
+        done = subprocess.run(
+            run, stdout=side, stderr=subprocess.PIPE, env=environment({**small.environment, "COLUMNS": ""}), check=True
+        )
+        shown = os.read(main, 10_000).decode().replace("\r", "")
+    finally:
+        os.close(main)
+        os.close(side)
+    assert done.stderr
+    rows = shown.splitlines()
+    assert max(map(len, rows)) == 40
+    assert [row[-3:] for row in rows] == ["...", "..."]
+    assert all(row[:-3] in whole for row in rows)
 
 
 def test_a_list_names_every_patch_and_says_what_headers_lack(small: Small) -> None:

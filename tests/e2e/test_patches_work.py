@@ -97,7 +97,25 @@ def test_edited_refreshed_exported(small: Small) -> None:
     assert record["body"]["patches"] == ["0002-say-more.patch"]
     assert len(small.here("patches", "export", "hello", "-o", str(box)).answer) == 40
     assert box.read_bytes().count(b"\nSubject: ") == 2
+    printed = small.here("patches", "export", "hello", "-o", "-")
+    assert printed.out.encode() == box.read_bytes()
+    assert "2 patches on standard output" in printed.err
+    assert small.here("patches", "export", "hello", "-o", "-", "--json").code == 2
+    ran = small.here("patches", "export", "hello", "-o", "/nonexist/x")
+    assert (ran.code, ran.out) == (2, "")
+    assert "/nonexist/x: the folder /nonexist does not exist" in ran.err
     assert small.here("build", "hello-patched").code == 0
+
+
+def test_a_patch_that_became_a_link_is_refused_by_every_command(small: Small, tmp_path: Path) -> None:
+    small.here("patches", "edit", "hello")
+    patch = small.root / "patches" / "hello" / "0001-greet.patch"
+    patch.rename(tmp_path / "elsewhere")
+    patch.symlink_to(tmp_path / "elsewhere")
+    for command in (("refresh", "hello"), ("status",), ("export", "hello", "-o", "-")):
+        ran = small.here("patches", *command)
+        assert (ran.code, ran.out) == (2, "")
+        assert "patches/hello/0001-greet.patch: a link" in ran.err
 
 
 def test_a_folder_that_was_worked_in_becomes_a_patch(small: Small) -> None:

@@ -160,6 +160,14 @@ def test_a_run_that_failed_is_what_was_derived_last_as_far_as_it_came(small: Sma
     assert "+false" in small.here("why", "hello", ".").answer.replace(" ", "")
 
 
+def test_an_input_stands_for_what_the_image_that_was_derived_last_has(small: Small) -> None:
+    small.edit(BUILD, *WORD)
+    assert small.here("build", "hello").code == 0
+    small.edit(BUILD, *WORD[::-1])
+    assert small.here("image").code == 0
+    assert small.here("why", "hello", ".").answer == "they are one derivation"
+
+
 def test_nothing_is_noted_where_the_store_stands_for_it_already(small: Small) -> None:
     with LocalStore(small.store) as store:
         rows = store.database.cursor

@@ -13,7 +13,6 @@ Edge: everything.
 from __future__ import annotations
 
 import builtins
-import errno
 import io
 import json
 import os
@@ -27,6 +26,7 @@ from typing import Any
 
 from derive.canonical import Digest, sha256
 from derive.derivations.model import FlatOutput, TreeOutput
+from derive.errors import HostRefuses
 from derive.store.database import Realisation
 from derive.store.local import LocalStore
 from derive.store.protocol import CHUNK
@@ -253,8 +253,8 @@ def fill_up(root: Path, name: str) -> dict[str, str]:
     found = {}
     try:
         fill(root, "probe")
-    except OSError as error:
-        found["errno"] = errno.errorcode[error.errno or 0]
+    except HostRefuses as error:
+        found["refused"] = str(error)
     except Exception as error:  # noqa: BLE001 - the test shows it
         found["error"] = repr(error)
     found["tmp"] = " ".join(path.name for path in (root / "tmp").iterdir())

@@ -8,7 +8,6 @@ out equal to earlier ones is not run (early cutoff).
 from __future__ import annotations
 
 import errno
-import os
 import platform
 import threading
 import time
@@ -36,9 +35,9 @@ from derive.errors import BuildFailed, Corrupt, DeriveError, HostRefuses, InputE
 from derive.sandbox.outcome import Runner
 from derive.store.database import Realisation
 from derive.store.local import LocalStore
+from derive.store.space import free_bytes as room_on_disk
 
 _LAST_FETCHES_S = 1.0
-_UNBOUNDED = 1 << 60
 
 
 class Progress(Protocol):
@@ -151,7 +150,7 @@ class Executor:
         """
         self._engine = engine_digest().hex
         self._outputs = {s.derivation.id: s.outputs for s in plan.steps if s.outputs is not None}
-        for derivation, resolved in plan.cutoffs:
+        for derivation, resolved in () if self.store.read_only else plan.cutoffs:
             self.store.database.map_derivation(derivation.id, derivation.name, resolved, derivation.encoded())
         pending = [step for step in plan.steps if step.action is not Action.REUSE]
         if not pending:
@@ -386,5 +385,4 @@ def _translate(error: OSError, store: LocalStore) -> Exception:
 
 def free_bytes(store: LocalStore) -> int:
     """Return the bytes that this user can still write in the store's file system; a lot where that sets no bound."""
-    stats = os.statvfs(store.root)
-    return stats.f_bavail * stats.f_frsize if stats.f_blocks else _UNBOUNDED
+    return room_on_disk(store.root)

@@ -13,6 +13,9 @@ from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
+
+    from derive.derivations.model import Output
 
 EXAMPLES = """\
   derive build perftest
@@ -38,7 +41,6 @@ def run(args: argparse.Namespace) -> int:
         return print_plan(args)
     from derive.build.service import Options, evaluate, plan_for, realise
     from derive.cli.progress import progress_for_stderr
-    from derive.derivations.model import TreeOutput
 
     project = project_of(args)
     target = evaluate(project, args.name, args.platform)
@@ -47,10 +49,21 @@ def run(args: argparse.Namespace) -> int:
         options = Options(jobs=jobs_of(args), offline=args.offline, keep_failed=args.keep_failed)
         outputs = realise(plan, store, options, progress_for_stderr())
         out = outputs["out"]
-        path = store.folder(out.digest) if isinstance(out, TreeOutput) else store.blob_path(out.digest)
+        path = _place(store, out, wanted=args.path)
         if wants_json(args):
             body = {name: str(output) for name, output in outputs.items()}
-            answer_record("build", args.name, {"derivation": str(target.id), "outputs": body, "path": path_text(path)})
+            place = None if path is None else path_text(path)
+            answer_record("build", args.name, {"derivation": str(target.id), "outputs": body, "path": place})
         else:
             answer(str(path) if args.path else str(out.digest))
     return 0
+
+
+def _place(store: LocalStore, out: Output, *, wanted: bool) -> Path | None:
+    """Return where an output lies; None where a tree would first be unpacked, nothing can be, and it is not wanted."""
+    from derive.derivations.model import FlatOutput
+
+    if isinstance(out, FlatOutput):
+        return store.blob_path(out.digest)
+    is_readable = not store.read_only or (store.root / "trees" / out.digest.hex).is_dir()
+    return store.folder(out.digest) if wanted or is_readable else None

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from derive.why.find import Finder
     from derive.why.render import render
 
-    with LocalStore(store_folder(args)) as store:
+    with LocalStore(store_folder(args), reading=True) as store:
         finder = Finder(store, lambda: project_of(args), args.platform)
         operands = (parse_operand(one, args.platform) for one in (args.first, args.second))
         found = compare(finder, *finder.pair(*operands))

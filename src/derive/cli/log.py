@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """Find the log and print it."""
     from derive.build.logs import read_log
 
-    with LocalStore(store_folder(args)) as store:
+    with LocalStore(store_folder(args), reading=True) as store:
         found = read_log(store, args.name, args.platform, lambda: _current(args))
     if wants_json(args):
         body = {"derivation": str(found.derivation), "path": path_text(Path(found.path)), "text": found.text}

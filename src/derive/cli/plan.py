@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
     project = project_of(args)
     target = evaluate(project, project.settings.default_image if args.name is None else args.name, args.platform)
-    with LocalStore(store_folder(args)) as store:
+    with LocalStore(store_folder(args), reading=True) as store:
         if getattr(args, "past", False):
             from derive.cli.past import print_past
 

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """Find it and print it."""
     from derive.build.describe import describe, describe_project
 
-    with LocalStore(store_folder(args)) as store:
+    with LocalStore(store_folder(args), reading=True) as store:
         if args.operand is None:
             found = describe_project(project_of(args))
         else:

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputErrors.one("two questions at once", hint="why X --in Y, or why X Y")
     if args.all and args.inside is None:
         raise InputErrors.one("--all lists what uses X directly, and needs --in", hint="why X --in Y --all")
-    with LocalStore(store_folder(args)) as store:
+    with LocalStore(store_folder(args), reading=True) as store:
         finder = Finder(store, lambda: project_of(args), args.platform)
         if args.inside is not None:
             return _needed(args, finder)

@@ -122,9 +122,19 @@ def no_answer(subject: Subject, tried: Sequence[Tried]) -> DeriveError:
             hint=f"ask its owner to tag that commit, or {other}",
         )
     if kinds and kinds <= _ANSWERED:
-        hint = other if subject.submodule else f"run: derive lock --update {subject.name}, or {other}"
+        hint = other if subject.submodule else f"{_correction(subject, kinds)}, or {other}"
         return UpstreamGone(f"{subject.name}: nobody serves {subject.what}", detail=lines, hint=hint)
     return Unavailable(f"{subject.name}: {subject.what} could not be had", detail=lines, hint=_hint(kinds))
+
+
+def _correction(subject: Subject, kinds: set[Kind]) -> str:
+    """Return what to do about a thing that is not there: what a lock pinned may have moved, a name is a person's."""
+    kind = subject.what.partition(" ")[0]
+    if kind == "commit":
+        return f"run: derive lock --update {subject.name}"
+    if "no-ref" in kinds and kind in ("branch", "tag"):
+        return f"correct the name of the {kind}"
+    return "name a branch, tag or commit of it" if "no-ref" in kinds else "correct its URL"
 
 
 def no_space(name: str) -> HostRefuses:

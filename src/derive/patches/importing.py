@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from derive.errors import InputErrors, Problem
@@ -113,8 +113,14 @@ class _Maker:
 def _series(root: Path, upstream: str, licence: str) -> SeriesFiles:
     """Return the series as it is, or, where there is none and its licence is known, an empty one, not written yet."""
     folder = root / "patches" / upstream
-    if folder.exists() or not licence:
+    if folder.exists():
         return read_series(root, upstream)
+    if not licence:
+        try:
+            return read_series(root, upstream)
+        except InputErrors as error:
+            hint = "to begin that series, say its licence: --licence SPDX"
+            raise InputErrors([replace(problem, hint=hint) for problem in error.problems()]) from None
     if not _UPSTREAM.fullmatch(upstream):
         hint = "use lower-case letters, digits and . _ + -"
         raise InputErrors.one(f"not a name for a series: {upstream!r}", where="patches/", hint=hint)

@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from derive.canonical import Digest, digest_document, sha256
-from derive.errors import InputErrors
+from derive.errors import InputErrors, Problem
 from derive.patches.load import LoadedSeries, series_of
 from derive.patches.series import SUFFIX
 from derive.store.blobs import sync_folder
 
 JOURNAL = ".derive-journal"
 _STAGED = ".new"
+_LINK = "a link: content files are ordinary files"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +69,16 @@ def read_series(root: Path, upstream: str) -> SeriesFiles:
         hint = "a series begins with a file patches/<upstream>/series that has a line '# licence: <SPDX expression>'"
         raise InputErrors.one(f"no series of patches is called {upstream!r}", detail=[there], hint=hint)
     end_unfinished(folder)
-    files = {
-        path.name: path.read_bytes()
+    paths = [
+        path
         for path in sorted(folder.iterdir())
-        if path.is_file() and (path.name == "series" or (path.name.endswith(SUFFIX) and not path.name.startswith(".")))
-    }
+        if path.name == "series" or (path.name.endswith(SUFFIX) and not path.name.startswith("."))
+    ]
+    links = [path for path in (folder.parent, folder, *paths) if path.is_symlink()]
+    if links:
+        places = [path.relative_to(root).as_posix() for path in links]
+        raise InputErrors([Problem(where=place, message=_LINK) for place in places])
+    files = {path.name: path.read_bytes() for path in paths if path.is_file()}
     return SeriesFiles(upstream=upstream, folder=folder, files=files, loaded=series_of(files, f"patches/{upstream}"))
 
 

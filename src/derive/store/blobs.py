@@ -14,7 +14,7 @@ import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -150,7 +150,8 @@ class Staging:
                 return
             _remove(self._folder)
             Path(self._lock.name).unlink(missing_ok=True)
-            self._lock.close()
+            with suppress(OSError):  # what a full disk kept from being written in it is no longer needed
+                self._lock.close()
             self._folder = self._lock = self._lease = None
 
 

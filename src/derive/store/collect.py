@@ -21,15 +21,16 @@ from pathlib import Path
 
 from derive.canonical import Digest, Json
 from derive.derivations.model import FlatOutput, Output, TreeOutput
-from derive.store.inventory import DAMAGED, Inventory, Root, roots_named, take_inventory
+from derive.store.inventory import DAMAGED, FAILED, Inventory, Root, roots_named, take_inventory
 from derive.store.leases import Held, read_leases
 from derive.store.local import LocalStore
 from derive.store.needs import held_outputs, needs_of_roots
 from derive.store.partial import FOLDER as PARTIAL
 from derive.store.reach import Ability, Level, Live, Needs, ability, live_of
+from derive.store.space import give_up_reserve, is_full, keep_reserve
 from derive.trees.materialise import remove_folder
 
-_PARTIAL_KEPT_S = 7 * 24 * 3600
+_KEPT_S = 7 * 24 * 3600
 _AT_ONCE = 500
 _BINS = 8
 
@@ -102,6 +103,7 @@ class _Dead:
     logs: tuple[str, ...]
     partial: tuple[str, ...]
     damaged: tuple[str, ...]
+    failed: tuple[str, ...]
 
 
 def collect(store: LocalStore, level: Level, *, dry_run: bool = False, forget: Iterable[str] = ()) -> Collection:
@@ -116,14 +118,20 @@ def collect(store: LocalStore, level: Level, *, dry_run: bool = False, forget: I
     forgotten = frozenset(forget)
     if dry_run:
         return _plan(store, level, forgotten, read_leases(store.root / "tmp"))[0]
+    store.staging.require_writable()
+    give_up_reserve(store.root)
     trash = store.staging.new_path()
     with store.locked("collect"):
         with store.staging.alone() as held:
             found, dead, roots = _plan(store, level, forgotten, held)
             for root in roots:
                 _forget(store, root)
+            is_tidy = _drop_rows_if_room(store, dead)
             _take_out(store, dead, trash)
         _delete(trash)
+        if not is_tidy:
+            _drop_rows(store, dead)
+    keep_reserve(store.root)
     return found
 
 
@@ -138,8 +146,9 @@ def _plan(
     outputs = {output for one in staying.values() for output in one.kept(level)} | held_outputs(
         store.database, inventory, held
     )
+    in_use = frozenset(key.hex for key in held.derivations)
     live = live_of(outputs, inventory.tree_blobs, trees=held.trees, blobs=held.blobs)
-    dead = _dead(store.root, inventory, live, _logs(level, staying.values(), held))
+    dead = _dead(store.root, inventory, live, _logs(level, staying.values(), held), in_use)
     found = Collection(
         level=level,
         roots=_effects(inventory, needs, dropped, live),
@@ -165,7 +174,9 @@ def _logs(level: Level, needs: Iterable[Needs], held: Held) -> Callable[[str], b
     return lambda name: name.partition(".")[0] in texts
 
 
-def _dead(root: Path, inventory: Inventory, live: Live, log_stays: Callable[[str], bool]) -> _Dead:
+def _dead(
+    root: Path, inventory: Inventory, live: Live, log_stays: Callable[[str], bool], in_use: frozenset[str]
+) -> _Dead:
     return _Dead(
         listings=tuple(sorted(inventory.listings.keys() - live.trees)),
         folders=tuple(sorted(inventory.folders - live.trees)),
@@ -173,7 +184,16 @@ def _dead(root: Path, inventory: Inventory, live: Live, log_stays: Callable[[str
         logs=tuple(sorted(name for name in inventory.logs if not log_stays(name))),
         partial=tuple(sorted(name for name in inventory.partial if _is_abandoned(root / PARTIAL / name))),
         damaged=tuple(sorted(inventory.damaged)),
+        failed=tuple(name for name in inventory.failed if name not in in_use and _is_old(root / FAILED / name)),
     )
+
+
+def _is_old(folder: Path) -> bool:
+    """Say whether what is kept of a failed build was left alone for a week."""
+    try:
+        return folder.lstat().st_mtime < time.time() - _KEPT_S
+    except FileNotFoundError:
+        return False
 
 
 def _is_abandoned(path: Path) -> bool:
@@ -181,7 +201,7 @@ def _is_abandoned(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return os.fstat(file.fileno()).st_mtime < time.time() - _PARTIAL_KEPT_S
+            return os.fstat(file.fileno()).st_mtime < time.time() - _KEPT_S
     except (BlockingIOError, FileNotFoundError):
         return False
 
@@ -223,6 +243,8 @@ def _freed(store: LocalStore, inventory: Inventory, dead: _Dead) -> tuple[Freed,
         add("listings", inventory.listings[tree])
     for tree in dead.folders:
         add("unpacked trees", folder_size(store.root / "trees" / tree.hex))
+    for name in dead.failed:
+        add("kept of failed builds", folder_size(store.root / FAILED / name))
     for kind, names, sizes in (
         ("logs", dead.logs, inventory.logs),
         ("unfinished downloads", dead.partial, inventory.partial),
@@ -270,12 +292,13 @@ def folder_size(top: Path) -> int:
 
 
 def _take_out(store: LocalStore, dead: _Dead, trash: Path) -> None:
-    """Move what goes into the trash: rows go first, then unpacked trees and listings, then blobs."""
-    _drop_rows(store, dead)
+    """Move what goes into the trash: unpacked trees and listings, then blobs."""
     root = str(store.root)
     places = cycle(_bins(trash))
     for tree in dead.folders:
         move_aside(store.root / "trees" / tree.hex, Path(f"{next(places)}/tree-{tree.hex}"))
+    for name in dead.failed:
+        move_aside(store.root / FAILED / name, Path(f"{next(places)}/{FAILED}-{name}"))
     for tree in dead.listings:
         _move(f"{root}/listings/{tree.hex}.json", f"{next(places)}/listing-{tree.hex}")
     for blob in dead.blobs:
@@ -312,6 +335,17 @@ def _move(path: str, target: str) -> None:
         os.rename(path, target)  # noqa: PTH104 - tens of thousands of them
     except FileNotFoundError:  # a person was quicker
         return
+
+
+def _drop_rows_if_room(store: LocalStore, dead: _Dead) -> bool:
+    """Forget them unless the disk is full: rows of what is gone harm nobody, and can go when there is room again."""
+    try:
+        _drop_rows(store, dead)
+    except OSError as error:
+        if not is_full(error, store.root):
+            raise
+        return False
+    return True
 
 
 def _drop_rows(store: LocalStore, dead: _Dead) -> None:

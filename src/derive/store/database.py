@@ -232,15 +232,13 @@ class Database:
                 raise
 
     def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
         try:
-            _begin_wal(connection)
+            connection = _connect(self._path)
         except sqlite3.OperationalError as error:
             if not _is_disk_full(error, self._path):
                 raise
             # Alone, SQLite needs no file of shared memory, which a full disk has no room for: what is there is read.
-            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-            _begin_wal(connection)
+            connection = _connect(self._path, "PRAGMA locking_mode=EXCLUSIVE")
         # A power cut may take the last rows: their outputs are then built or found again.
         connection.execute("PRAGMA synchronous=NORMAL")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -263,6 +261,18 @@ class Database:
                 hint="use another --store folder, or the derive that made this one",
             )
         return connection
+
+
+def _connect(path: Path, *before: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
+    try:
+        for statement in before:
+            connection.execute(statement)
+        _begin_wal(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _begin_wal(connection: sqlite3.Connection) -> None:

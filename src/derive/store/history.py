@@ -97,15 +97,25 @@ def end_run(database: Database, run: int, outcome: str, duration_ns: int) -> Non
 
 
 def note_answer(database: Database, target: Digest, name: str, host: str, when_s: int) -> None:
-    """Note that a target was answered without running anything, where its name stood for another one last."""
-    last = "SELECT target FROM runs WHERE name = ?1 AND host = ?2 AND outcome IN ('done', 'reused') ORDER BY run DESC"
+    """Note that a target was answered without running anything, unless the last run was for it, too.
+
+    Between two runs that had something to do each target is noted once, so that the notes do not grow with use.
+    """
+    last = "SELECT target FROM runs WHERE run = (SELECT max(run) FROM runs) AND outcome IN ('done', 'reused')"
+    earlier = (
+        "DELETE FROM runs WHERE outcome = 'reused' AND target = ?"
+        " AND run > (SELECT coalesce(max(run), 0) FROM runs WHERE outcome IS NOT 'reused')"
+    )
     insert = (
         "INSERT INTO runs (target, name, host, jobs, started_s, duration_ns, outcome, expected_ns,"
         " expected_fetch_bytes, expected_write_bytes) VALUES (?, ?, ?, 0, ?, 0, 'reused', 0, 0, 0)"
     )
     with database.cursor() as cursor:
-        if cursor.execute(f"{last} LIMIT 1", (name, host)).fetchone() != (target.hex,):
+        if cursor.execute(last).fetchone() != (target.hex,):
+            cursor.execute("BEGIN IMMEDIATE")
+            cursor.execute(earlier, (target.hex,))
             cursor.execute(insert, (target.hex, name, host, when_s))
+            cursor.execute("COMMIT")
 
 
 def answered(database: Database, *, after: int, before: int | None = None) -> tuple[tuple[int, Digest], ...]:

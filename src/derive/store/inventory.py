@@ -20,6 +20,9 @@ from derive.store.listings import blobs_of, load_listing
 from derive.store.local import LocalStore
 from derive.store.partial import FOLDER as PARTIAL
 
+FAILED = "failed"
+"""The folder in which the folders of failed builds are kept for a person, by derivation."""
+
 DAMAGED = "damaged"
 """The folder below a store's own to which a repair moves what is no longer what its name says."""
 
@@ -31,7 +34,8 @@ MANIFEST_LIMIT = 1 << 22
 class Root:
     """Something that stays, with all under it.
 
-    ``kind`` is that of the table of roots, or ``name`` for a name in the store's own OCI index that no root has.
+    ``kind`` is that of the table of roots (``image``, ``dev`` for an image with overlays), or ``name`` for a name in
+    the store's own OCI index that no root has.
     """
 
     kind: str
@@ -44,13 +48,21 @@ class Root:
         return self.name.replace(" ", "@")
 
     @property
+    def title(self) -> str:
+        """The name by which it differs from every other root: ``probe@linux/amd64``, ``dev probe@linux/amd64``."""
+        return self.operand if self.kind == "image" else f"{self.kind} {self.operand}"
+
+    @property
     def tag(self) -> str:
-        """The name that it has in the OCI index, if it has one: ``probe-amd64``."""
-        return self.name.replace(" linux/", "-")
+        """The name that it has in the OCI index, if it has one: ``probe-amd64``, ``probe-dev-amd64``."""
+        return self.name.replace(" linux/", "-dev-" if self.kind == "dev" else "-")
 
     def is_named(self, name: str) -> bool:
         """Say whether a person means this one, perhaps among others."""
-        return name in (self.operand, self.tag, self.name.partition(" ")[0])
+        bare = self.name.partition(" ")[0]
+        if self.kind in ("image", "name"):
+            return name in (self.title, self.operand, self.tag, bare)
+        return name in (self.title, self.tag, f"{self.kind} {bare}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +70,8 @@ class Inventory:
     """What lies in a store. Sizes are in bytes.
 
     ``blobs``, ``listings``, ``logs`` and ``partial`` are files with their sizes; ``folders`` the trees that are
-    unpacked; ``tree_blobs`` the blobs under each tree that has a listing; ``outputs`` what each realised resolved
-    derivation gave, and ``builders`` which builder gave it.
+    unpacked; ``failed`` what is kept of builds that failed; ``tree_blobs`` the blobs under each tree that has a
+    listing; ``outputs`` what each realised resolved derivation gave, and ``builders`` which builder gave it.
     """
 
     blobs: Mapping[Digest, int]
@@ -68,6 +80,7 @@ class Inventory:
     logs: Mapping[str, int]
     partial: Mapping[str, int]
     damaged: Mapping[str, int]
+    failed: tuple[str, ...]
     tree_blobs: Mapping[Digest, tuple[Digest, ...]]
     outputs: Mapping[Digest, tuple[Output, ...]]
     builders: Mapping[Digest, str]
@@ -96,6 +109,7 @@ def take_inventory(store: LocalStore, *, index: bool = True) -> Inventory:
         logs=files_of(root / "logs"),
         partial=files_of(root / PARTIAL),
         damaged=files_of(root / DAMAGED),
+        failed=tuple(sorted(files_of(root / FAILED))),
         tree_blobs=_tree_blobs(store, listings),
         outputs=outputs,
         builders=builders,
@@ -123,13 +137,13 @@ def read_roots(store: LocalStore, *, index: bool = True) -> tuple[Root, ...]:
 
 
 def roots_named(roots: Iterable[Root], names: Iterable[str]) -> tuple[Root, ...]:
-    """Return the roots that people name, each as ``name``, ``name@platform``, or by its name in the OCI index.
+    """Return the roots that people name: ``name``, ``name@platform``, both with the kind before them, or in the index.
 
     Raises:
         InputErrors: every name that no root has.
     """
     known = tuple(roots)
-    hint = f"there are: {', '.join(sorted({root.operand for root in known})) or 'none'}"
+    hint = f"there are: {', '.join(sorted({root.title for root in known})) or 'none'}"
     absent = sorted(name for name in names if not any(root.is_named(name) for root in known))
     if absent:
         raise InputErrors([Problem(where="", message=f"no root is named {name!r}", hint=hint) for name in absent])

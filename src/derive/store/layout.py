@@ -26,7 +26,8 @@ NAMES = frozenset(
 )
 """Everything that may lie at a store's top."""
 
-_NOBODYS = frozenset({"lost+found"})  # of the file system itself, at its top
+OF_DISKS = frozenset({"lost+found"})
+"""What a file system itself has at its top, where a store may lie."""
 
 
 class State(Enum):
@@ -45,7 +46,7 @@ def state_of(root: Path) -> State:
         OSError: when it cannot be read.
     """
     try:
-        names = set(os.listdir(root)) - _NOBODYS  # noqa: PTH208 - names alone
+        names = set(os.listdir(root)) - OF_DISKS  # noqa: PTH208 - names alone
     except FileNotFoundError:
         return State.ABSENT
     if not names:
@@ -69,8 +70,9 @@ def _has_all_folders(root: Path) -> bool:
 
 def _is_just_begun(root: Path, names: set[str]) -> bool:
     """Say whether a folder holds no more than what is made before the store is complete."""
-    begun = {folder.partition("/")[0] for folder in FOLDERS}
-    if not names <= begun:  # files come when all folders are there
+    folders = names & {folder.partition("/")[0] for folder in FOLDERS}
+    files = names - folders
+    if files and not (files <= {"index.json", RESERVE} and (root / "blobs" / "sha256").is_dir()):
         return False
-    inside = {f"{name}/{inner}" for name in names for inner in os.listdir(root / name)}  # noqa: PTH208 - names alone
+    inside = {f"{name}/{inner}" for name in folders for inner in os.listdir(root / name)}  # noqa: PTH208 - names alone
     return inside <= {"blobs/sha256"} and not (inside and os.listdir(root / "blobs" / "sha256"))  # noqa: PTH208

@@ -100,8 +100,7 @@ class PartialWriter:
         return digest
 
     def __enter__(self) -> Self:
-        if self._store.read_only:
-            raise self._store.staging.refusal()
+        self._store.staging.require_writable()
         self._path.parent.mkdir(exist_ok=True)
         while not self._claim():
             pass

@@ -28,6 +28,7 @@ from derive.trees.materialise import remove_folder
 from derive.trees.nar import nar_digest
 from derive.trees.pack import add_members
 from derive.trees.scan import scan_folder
+from derive.words import count_text
 
 Bring = Callable[[Digest, str, "ResolvedDerivation | None"], None]
 """Brings a blob into the store: by its digest, its name for people, and the fetch that gave it, if one did.
@@ -64,6 +65,8 @@ def repair(store: LocalStore, findings: Iterable[Finding], bring: Bring) -> tupl
     for finding in found:
         what, mended = _mend(store, finding, bring)
         done.append(Repair(finding=finding, done=what, is_mended=mended))
+    if any(one.finding.kind in (Kind.BLOB, Kind.ROOT) for one in done):
+        _forget_broken_images(store)
     store.staging.settle()
     return tuple(done)
 
@@ -101,11 +104,24 @@ def _blob(store: LocalStore, finding: Finding, bring: Bring) -> tuple[str, bool]
     except Interrupted:
         raise
     except DeriveError as error:
-        trees = [_tree(store, tree) for tree in _trees_of(store, digest)]
-        kept = sum(text != _FORGOTTEN for text in trees)
-        said = f"moved aside; {len(trees)} trees in it, {kept} of them made again from folders; " if trees else ""
-        return f"{said or 'moved aside; '}not brought back: {error.message}", row is None
+        said = _without(store, digest)
+        if row is not None:
+            return "; ".join(["moved aside", f"not brought back: {error.message}", _ASKED_AGAIN, *said]), False
+        return "; ".join(["moved aside", *(said or [_FORGOTTEN])]), True
     return "brought back", True
+
+
+def _without(store: LocalStore, blob: Digest) -> list[str]:
+    """Make the trees again that lay in a blob which nobody serves, or forget them; say so."""
+    trees = [_tree(store, tree) for tree in _trees_of(store, blob)]
+    forgotten = trees.count(_FORGOTTEN)
+    said = []
+    if forgotten < len(trees):
+        said.append(f"{count_text(len(trees) - forgotten, 'tree')} in it made again from folders")
+    if forgotten:
+        what = "it makes it" if forgotten == 1 else "them makes them"
+        said.append(f"{count_text(forgotten, 'tree')} in it forgotten: the next build that needs {what} again")
+    return said
 
 
 def _request(row: StoredDerivation) -> ResolvedDerivation | None:
@@ -121,6 +137,7 @@ def _request(row: StoredDerivation) -> ResolvedDerivation | None:
 
 
 _FORGOTTEN = "forgotten: the next build that needs it makes it again"
+_ASKED_AGAIN = "the next build that needs it asks for it again"
 
 
 def _trees_of(store: LocalStore, blob: Digest) -> list[Digest]:
@@ -185,11 +202,26 @@ def _index(store: LocalStore) -> str:
 def _root(store: LocalStore, finding: Finding) -> tuple[str, bool]:
     inventory = take_inventory(store)
     for root in inventory.roots:
-        if root.operand == finding.name:
+        if root.title == finding.name:
             outputs = run_outputs(store, inventory, root)
             if len(outputs) > 1 and all(isinstance(o, FlatOutput) and o.digest in inventory.blobs for o in outputs):
                 return "whole again", True
-    return f"not mended: derive image {finding.name.partition('@')[0]}", False
+    kind, _, name = finding.name.rpartition(" ")
+    return f"not mended: derive {kind or 'image'} {name.partition('@')[0]}", False
+
+
+def _forget_broken_images(store: LocalStore) -> None:
+    """Forget that images were derived of which a part is gone: the next run would take the manifest for all of it."""
+    inventory = take_inventory(store)
+    broken = {
+        FlatOutput(root.digest)
+        for root in inventory.roots
+        for output in run_outputs(store, inventory, root)
+        if isinstance(output, FlatOutput) and output.digest not in inventory.blobs
+    }
+    gone = [(key.hex,) for key, given in inventory.outputs.items() if not broken.isdisjoint(given)]
+    with store.database.cursor() as cursor:
+        cursor.executemany("DELETE FROM realisations WHERE resolved = ?", gone)
 
 
 def _move_aside(store: LocalStore, path: Path) -> None:

@@ -17,6 +17,7 @@ from derive.errors import HostRefuses
 from derive.store.layout import RESERVE
 
 _RESERVED = 1 << 20
+_LITTLE = 1 << 28
 _UNBOUNDED = 1 << 60
 
 
@@ -34,7 +35,7 @@ def is_full(error: BaseException | None, root: Path) -> bool:
     if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return False
     if error.filename is None:
-        return free_bytes(root) < _RESERVED
+        return free_bytes(root) < _LITTLE  # what was staged, and did not fit, is removed already
     return Path(os.fsdecode(error.filename)).is_relative_to(root)
 
 

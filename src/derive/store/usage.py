@@ -15,7 +15,8 @@ from derive.derivations.model import FlatOutput, Output, TreeOutput, parse_outpu
 from derive.errors import Corrupt, Missing
 from derive.store.collect import folder_size
 from derive.store.graph import StoredDerivation, fetches, load_closure, outputs
-from derive.store.inventory import Inventory, Root, files_of, roots_named, take_inventory
+from derive.store.inventory import FAILED, Inventory, Root, files_of, roots_named, take_inventory
+from derive.store.layout import RESERVE
 from derive.store.local import LocalStore
 from derive.store.needs import needs_of_roots
 from derive.store.reach import Level, Needs, live_of
@@ -37,6 +38,7 @@ class ImageUsage:
     def document(self) -> dict[str, Json]:
         """Return it as it stands in a record."""
         return {
+            "kind": self.root.kind,
             "name": self.root.operand,
             "digest": str(self.root.digest),
             "image_bytes": self.image,
@@ -128,15 +130,18 @@ def _image(
 def _others(store: LocalStore, inventory: Inventory, owned: frozenset[Digest]) -> tuple[tuple[str, int, int], ...]:
     loose = [size for blob, size in inventory.blobs.items() if blob not in owned]
     folders = [folder_size(store.root / "trees" / tree.hex) for tree in sorted(inventory.folders)]
-    files = {name: size for name, size in files_of(store.root).items() if name.startswith("derive.sqlite")}
+    files = files_of(store.root)
+    database = [size for name, size in files.items() if name.startswith("derive.sqlite")]
     found = (
         ("blobs of no image", loose),
         ("listings", inventory.listings.values()),
         ("unpacked trees", folders),
         ("logs", inventory.logs.values()),
         ("unfinished downloads", inventory.partial.values()),
+        ("kept of failed builds", [folder_size(store.root / FAILED / name) for name in inventory.failed]),
         ("damaged files", inventory.damaged.values()),
-        ("database", files.values()),
+        ("database", database),
+        ("room for a collection", [size for name, size in files.items() if name == RESERVE]),
     )
     return tuple((kind, len(sizes), sum(sizes)) for kind, sizes in found if sizes)
 

@@ -23,6 +23,7 @@ from derive.store.findings import Finding, Kind, Verified
 from derive.store.folders import files_in, folder_differs, shown
 from derive.store.hashing import Expected, Wrong, batches, wrong_of
 from derive.store.inventory import Inventory, index_names, manifest_parts, take_inventory
+from derive.store.layout import NAMES, OF_DISKS
 from derive.store.leases import folder_lock, read_leases
 from derive.store.listings import blobs_named, blobs_of, checked_key, load_listing
 from derive.store.local import LocalStore
@@ -46,7 +47,13 @@ class How:
 
 
 def verify(store: LocalStore, how: How) -> Verified:
-    """Check a store; collections wait meanwhile, builds do not."""
+    """Check a store; collections wait meanwhile, builds do not.
+
+    Raises:
+        HostRefuses: when there is none.
+    """
+    if store.is_absent:
+        store.staging.require_writable()
     tmp = store.root / "tmp"
     with folder_lock(tmp, alone=False) if tmp.is_dir() else nullcontext():
         findings, inventory = _opened(store, fast=how.fast)
@@ -223,7 +230,7 @@ class _Look:
                 if len(gone) > 1:
                     what += f", and {len(gone) - 1} more"
                 lost = "it cannot be run; derive it again"
-                self.findings.append(Finding(kind=Kind.ROOT, name=root.operand, what=what, lost=lost))
+                self.findings.append(Finding(kind=Kind.ROOT, name=root.title, what=what, lost=lost))
 
     def _is_there(self, output: Output) -> bool:
         match output:
@@ -277,17 +284,13 @@ def _absent(blob: Digest) -> str:
     return f"blob {blob.short}, which it names, is absent"
 
 
-_KNOWN = frozenset({"blobs", "listings", "trees", "logs", "locks", "tmp", "partial", "damaged", "scans"})
-_FILES = frozenset({"oci-layout", "index.json", "derive.sqlite", "derive.sqlite-wal", "derive.sqlite-shm"})
-
-
 def _strays(root: Path) -> Iterator[Finding]:
     """Yield files that are none of a store's, and unfinished work whose owner cannot be told any more."""
     for path in sorted(root.iterdir()):
-        if path.name not in _KNOWN and path.name not in _FILES:
+        if path.name not in NAMES and path.name not in OF_DISKS:
             yield Finding(kind=Kind.STRAY, name=path.name, what="no part of a store has this name")
-    for folder, suffix in (("blobs/sha256", ""), ("listings", ".json"), ("trees", "")):
-        for path in sorted((root / folder).iterdir()):
+    for folder, suffix in (("blobs/sha256", ""), ("listings", ".json"), ("trees", ""), ("failed", "")):
+        for path in sorted((root / folder).glob("*")):
             if not _is_digest(path.name, suffix):
                 yield Finding(kind=Kind.STRAY, name=f"{folder}/{path.name}", what="its name is no digest")
     for path in sorted((root / "tmp").iterdir()):

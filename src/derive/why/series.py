@@ -3,14 +3,13 @@
 
 Core: no IO.
 
-A series in a derivation has no names: a patch is called by its label where one is known, else by its number. Two
-patches at one place of both series are two states of one patch when they touch a file in common.
+A series in a derivation has no names: a patch is called by its label where one is known, else by its number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
 
 from derive.canonical import Digest, Json, encode, sha256
@@ -27,19 +26,7 @@ from derive.why.differences import (
     ValueMoved,
 )
 from derive.why.graph import Node
-
-
-@dataclass(frozen=True, slots=True)
-class _Patch:
-    name: str
-    number: int
-    key: Digest
-    operations: tuple[FileOperation, ...]
-
-    @property
-    def paths(self) -> frozenset[bytes]:
-        touched = {path for one in self.operations for path in (reads(one), writes(one))}
-        return frozenset(path for path in touched if path is not None)
+from derive.why.pairing import Numbered, pairs
 
 
 def patch_labels(files: Mapping[str, bytes]) -> dict[Digest, str]:
@@ -80,19 +67,18 @@ def series_differences(
     except InputErrors:  # written by an engine with other operations
         yield ValueMoved("series", _digest(before), _digest(after))
         return
-    removed, added, changed = _pair(old, new)
-    moved = {one.key: one for one in removed}
-    back = {two.key for two in added}
-    for one in removed:
-        if one.key not in back:
+    both = pairs(old, new)
+    stayed, came = ({one.number for one in side} for side in ((p.before for p in both), (p.after for p in both)))
+    for one in old:
+        if one.number not in stayed:
             yield PatchRemoved(one.name, one.number, one.operations)
-    for two in added:
-        if two.key in moved:
-            yield PatchMoved(two.name, moved[two.key].number, two.number)
-        else:
+    for two in new:
+        if two.number not in came:
             yield PatchAdded(two.name, two.number, two.operations)
-    for one, two in changed:
-        yield from patch_differences(two.name, one.operations, two.operations)
+    for pair in both:
+        if pair.moved:
+            yield PatchMoved(pair.after.name, pair.before.number, pair.after.number)
+        yield from patch_differences(pair.after.name, pair.before.operations, pair.after.operations)
 
 
 def patch_differences(
@@ -134,46 +120,15 @@ def _hunks(old: Sequence[Hunk], new: Sequence[Hunk]) -> Iterator[tuple[int, Hunk
             yield (a + index if right is None else c + index) + 1, left, right
 
 
-def _pair(
-    old: Sequence[_Patch], new: Sequence[_Patch]
-) -> tuple[list[_Patch], list[_Patch], list[tuple[_Patch, _Patch]]]:
-    """Return those only in the first, those only in the second, and pairs of states of one patch."""
-    removed: list[_Patch] = []
-    added: list[_Patch] = []
-    changed: list[tuple[_Patch, _Patch]] = []
-    keys = [one.key for one in old], [one.key for one in new]
-    for tag, a, b, c, d in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
-        if tag == "equal":
-            continue
-        left, right = list(old[a:b]), list(new[c:d])
-        for two in right:
-            one = _state_before(two, left)
-            if one is None:
-                added.append(two)
-            else:
-                left.remove(one)
-                changed.append((one, two))
-        removed += left
-    return removed, added, changed
-
-
-def _state_before(patch: _Patch, candidates: Sequence[_Patch]) -> _Patch | None:
-    """Return which of some patches is this one's earlier state: most files in common, first where several have."""
-    if any(one.key == patch.key for one in candidates):
-        return None  # it moved as it is
-    shared = [(len(one.paths & patch.paths), -index) for index, one in enumerate(candidates)]
-    best = max(shared, default=(0, 0))
-    return candidates[-best[1]] if best[0] else None
-
-
-def _patches(documents: Sequence[Json], labels: Sequence[str]) -> list[_Patch]:
+def _patches(documents: Sequence[Json], labels: Sequence[str]) -> list[Numbered]:
     named = len(labels) == len(documents)
     return [
-        _Patch(
-            (named and labels[index]) or f"patch {index + 1} of {len(documents)}",
-            index + 1,
-            sha256(encode(document)),
-            from_document(document, where="series"),
+        Numbered(
+            name=(named and labels[index]) or f"patch {index + 1} of {len(documents)}",
+            number=index + 1,
+            key=sha256(encode(document)),
+            operations=from_document(document, where="series"),
+            label=labels[index] if named else "",
         )
         for index, document in enumerate(documents)
     ]

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from derive.build import memo
-from derive.build.memo import image_is_whole, memo_key, recall
+from derive.build.memo import image_is_whole, keep_recalled, memo_key, recall
 from derive.canonical import Digest, sha256
+from derive.images.oci import DERIVATION_LABEL
 from derive.project import Project, Settings
+from derive.store.history import answered
 from derive.store.local import LocalStore
 from support.archives import put
 
@@ -68,3 +70,16 @@ def test_an_image_that_lacks_a_blob_is_not_recalled(store: LocalStore, lost: byt
     store.blob_path(manifest if lost is None else sha256(lost)).unlink()
     assert not image_is_whole(store, manifest)
     assert recall(store, sha256(b"key")) is None
+
+
+def test_an_image_that_is_recalled_is_what_its_name_stands_for(store: LocalStore) -> None:
+    manifests = []
+    for number in (b"1", b"2"):
+        labels = {DERIVATION_LABEL: str(sha256(number))}
+        config = {"os": "linux", "architecture": "amd64", "config": {"Labels": labels}}
+        parts = {"config": {"digest": str(put(store, json.dumps(config).encode()))}, "layers": []}
+        manifests.append(put(store, json.dumps(parts).encode()))
+    for manifest in (manifests[0], manifests[1], manifests[0], manifests[0]):
+        keep_recalled(store, "a", manifest)
+    assert ("image", "a linux/amd64", manifests[0]) in store.database.roots()
+    assert answered(store.database, after=0) == ((3, sha256(b"1")), (2, sha256(b"2")))

@@ -73,3 +73,19 @@ def test_all_failures_together_mean_one_thing(kinds: list[Kind], error: type[Exc
     assert words in found.message
     assert list(found.detail) == [f"tried     h{number}: why" for number in range(len(kinds))]
     assert found.hint
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "hint"),
+    [
+        ("branch nope", "no-ref", "correct the name of the branch"),
+        ("tag v1", "no-ref", "correct the name of the tag"),
+        ("default branch", "no-ref", "name a branch, tag or commit of it"),
+        ("tag v1", "no-repository", "correct its URL"),
+        ("branches and tags", "no-repository", "correct its URL"),
+        ("commit 1234", "no-repository", "run: derive lock --update demo"),
+    ],
+)
+def test_the_next_step_is_never_the_command_that_failed(what: str, kind: Kind, hint: str) -> None:
+    found = no_answer(Subject(name="demo", what=what), [Tried(shown="h", failure=GitFailure(kind, "why"))])
+    assert found.hint == f"{hint}, or name a mirror that has it in DERIVE_MIRROR_GIT"

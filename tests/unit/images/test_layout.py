@@ -175,7 +175,7 @@ def test_a_full_disk_keeps_the_earlier_export(
 
     monkeypatch.setattr(os, "fsync", full)
     for export, name in ((export_folder, "out"), (export_archive, "out.tar")):
-        with pytest.raises(HostRefuses, match="(?i)no space left on device"):
+        with pytest.raises(HostRefuses, match=r"(?i)no space left on device"):
             export(store, built, name="other", destination=tmp_path / name)
     assert files(tmp_path) == before
 

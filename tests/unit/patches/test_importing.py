@@ -77,6 +77,7 @@ def test_what_a_person_says_of_all_mails_is_written_and_a_licence_only_where_it_
 def test_a_series_that_is_not_there_is_begun_when_its_licence_is_said(tmp_path: Path) -> None:
     (problem,) = refused(tmp_path, [("box", mail("b", "b"))], upstream="new")
     assert "no series of patches is called 'new'" in problem.message
+    assert problem.hint == "to begin that series, say its licence: --licence SPDX"
     (name,) = import_mails(tmp_path, "new", [("box", mail("b", "b"))], Said(licence="MIT")).names
     assert series_of(files(tmp_path, "new"), "new").series.names == (name,)
     assert [path.name for path in (tmp_path / "patches").iterdir()] == ["new"]

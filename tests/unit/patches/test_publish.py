@@ -105,3 +105,15 @@ def test_killed_at_any_step_the_series_is_the_old_or_the_new_one() -> None:
                 break
     assert seen == {True, False}
     assert fatal > 10
+
+
+@pytest.mark.parametrize("name", ["patches", "patches/up", "patches/up/series", "patches/up/a.patch"])
+def test_a_link_is_no_part_of_a_series(tmp_path: Path, name: str) -> None:
+    series(tmp_path, "a.patch", "b.patch")
+    (tmp_path / name).rename(tmp_path / "elsewhere")
+    (tmp_path / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputErrors) as caught:
+        read_series(tmp_path, "up")
+    assert [(one.where, one.message) for one in caught.value.problems()] == [
+        (name, "a link: content files are ordinary files")
+    ]

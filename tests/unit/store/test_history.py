@@ -15,10 +15,12 @@ from derive.store.history import (
     Source,
     add_source,
     add_step,
+    answered,
     begin_run,
     builder_totals,
     end_run,
     latest_derivations,
+    note_answer,
     recent_steps,
     runs,
     sources_of,
@@ -73,6 +75,33 @@ def test_runs_are_newest_first_and_told_apart_by_platform(database: Database) ->
     assert [run.run for run in runs(database, "probe", "linux/amd64")] == [numbers[2], numbers[0]]
     assert len(runs(database, "probe", limit=1)) == 1
     assert runs(database, "other") == ()
+
+
+def noted(database: Database) -> list[int]:
+    return [run for run, _ in answered(database, after=0)]
+
+
+def test_what_was_answered_without_a_run_is_noted_where_something_else_was_wanted_since(database: Database) -> None:
+    one, two = sha256(b"one"), sha256(b"two")
+    for target in (one, one, two, two):
+        note_answer(database, target, "probe", "linux/amd64", 1)
+    assert noted(database) == [2, 1]
+    note_answer(database, one, "probe", "linux/amd64", 1)
+    assert noted(database) == [3, 2]
+    end_run(database, begin_run(database, RUN), "failed", 9)
+    for target in (one, two, one):
+        note_answer(database, target, "probe", "linux/amd64", 1)
+    assert noted(database) == [7, 6, 3, 2]
+    assert answered(database, after=2, before=6) == ((3, one),)
+
+
+def test_a_run_for_the_same_thing_is_no_reason_for_a_note_and_one_that_failed_is(database: Database) -> None:
+    for outcome, count in (("done", 0), ("failed", 1)):
+        end_run(database, begin_run(database, RUN), outcome, 9)
+        note_answer(database, RUN.target, "probe", "linux/amd64", 1)
+        with database.cursor() as cursor:
+            assert cursor.execute("SELECT count(*) FROM runs WHERE outcome = 'reused'").fetchone() == (count,)
+    assert [run.outcome for run in runs(database, "probe")] == ["failed", "done"]
 
 
 def test_steps_come_back_whole_by_run_and_by_derivation(database: Database) -> None:

@@ -119,7 +119,7 @@ def test_only_who_protects_names_what_it_asks_for(tmp_path: Path) -> None:
 
 def test_where_nothing_can_be_written_nothing_is_named_and_staging_is_refused(tmp_path: Path) -> None:
     staging = Staging(tmp_path / "tmp")
-    staging.refuse()
+    staging.refuse(HostRefuses("the store cannot be written"))
     staging.hold("blob", [ONE])
     with pytest.raises(HostRefuses, match="the store cannot be written"):
         staging.new_path()

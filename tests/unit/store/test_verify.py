@@ -277,14 +277,15 @@ def test_a_damaged_artifact_is_fetched_again_and_the_damaged_one_kept_aside(clos
 def test_an_artifact_that_nobody_serves_is_said_to_be_lost(closure: Closure) -> None:
     spoil(closure.blob(closure.deb.digest))
     done = Served().mend(closure)["blob"]
-    assert (done.done, done.is_mended) == ("moved aside; not brought back: nobody has it", False)
+    said = "moved aside; not brought back: nobody has it; the next build that needs it asks for it again"
+    assert (done.done, done.is_mended) == (said, False)
     assert not closure.blob(closure.deb.digest).exists()
 
 
 def test_a_pack_that_nobody_serves_is_made_again_from_the_unpacked_tree(closure: Closure) -> None:
     spoil(closure.pack())
     done = Served().mend(closure)["blob"]
-    assert "1 trees in it, 1 of them made again from folders" in done.done
+    assert done.done == "moved aside; 1 tree in it made again from folders"
     assert done.is_mended
     assert closure.verify(TREES).findings == ()
     assert present(closure, closure.tree)
@@ -294,7 +295,8 @@ def test_a_tree_of_which_nothing_is_left_is_forgotten_and_the_store_is_sound(clo
     spoil(closure.pack())
     spoil(closure.folder / "usr" / "file")
     done = Served().mend(closure)
-    assert "0 of them made again" in done["blob"].done
+    said = "moved aside; 1 tree in it forgotten: the next build that needs it makes it again"
+    assert (done["blob"].done, done["blob"].is_mended) == (said, True)
     assert not present(closure, closure.tree)
     assert closure.verify().is_sound
 

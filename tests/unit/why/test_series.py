@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from derive.canonical import Json
@@ -75,9 +76,82 @@ def test_the_hunk_of_a_patch_that_changed_is_shown_in_both_states() -> None:
     assert (hunk.before.new[1], hunk.after.new[1]) == (b"new\n", b"newer\n")
 
 
-def test_a_changed_patch_is_told_from_a_new_one_by_the_files_that_it_touches() -> None:
+def test_a_changed_patch_is_told_from_a_new_one_by_what_it_changes() -> None:
     differences = found(series(A, B), series(C, patch("b", "newer")))
     assert [type(one) for one in differences] == [PatchRemoved, PatchAdded, HunkMoved]
+
+
+PAGES = [f"page {number} is free" for number in range(1, 121)]
+
+
+def page(number: int, word: str, line: int = 0) -> Patch:
+    """Return a patch of one line of a long file."""
+    rows = PAGES[number - 4 : number + 3]
+    text = "".join(f" {row}\n" for row in rows[:3]) + f"-{rows[3]}\n+page {number} is {word}\n"
+    text += "".join(f" {row}\n" for row in rows[4:])
+    start = (line or number) - 3
+    return parse_patch("p.patch", f"--- a/pages\n+++ b/pages\n@@ -{start},7 +{start},7 @@\n{text}".encode(), where="p")
+
+
+def kinds(before: Sequence[Json], after: Sequence[Json], *labels: str) -> list[tuple[str, str]]:
+    return [(type(one).__name__, getattr(one, "patch", "")) for one in found(before, after, *labels)]
+
+
+def test_patches_of_one_file_are_not_taken_for_one_by_their_place_in_the_series() -> None:
+    a, b, c, d = page(10, "taken"), page(30, "taken"), page(50, "taken"), page(87, "taken")
+    assert kinds(series(a, b, c), series(d, c)) == [
+        ("PatchRemoved", "patch 1 of 3"),
+        ("PatchRemoved", "patch 2 of 3"),
+        ("PatchAdded", "patch 1 of 2"),
+    ]
+
+
+def test_after_a_rebase_what_went_what_came_and_what_was_carried_are_told_apart() -> None:
+    before = series(page(10, "taken"), page(70, "taken"), page(50, "taken"))
+    after = series(page(10, "taken"), page(50, "taken", 53), page(90, "taken"))
+    assert kinds(before, after, "1", "3", "4") == [
+        ("PatchRemoved", "patch 2 of 3"),
+        ("PatchAdded", "4"),
+        ("HunkMoved", "3"),
+    ]
+
+
+def test_a_patch_that_was_edited_and_moved_is_both() -> None:
+    before, after = series(A, page(10, "taken")), series(page(10, "ours"), A)
+    assert sorted(kinds(before, after)) == [("HunkMoved", "patch 1 of 2"), ("PatchMoved", "patch 1 of 2")]
+
+
+def test_two_patches_of_one_name_are_one_whatever_they_say() -> None:
+    one, two = series(page(10, "taken")), series(page(70, "ours"))
+    assert [type(d) for d in series_differences(one, two, ("x",), ("x",))] == [HunkMoved]
+    assert [type(d) for d in series_differences(one, two, ("x",), ("y",))] == [PatchRemoved, PatchAdded]
+
+
+def test_a_patch_that_is_there_twice_is_paired_one_by_one() -> None:
+    assert kinds(series(A, B, A), series(A, B)) == [("PatchRemoved", "patch 3 of 3")]
+    assert kinds(series(A), series(A, A)) == [("PatchAdded", "patch 2 of 2")]
+
+
+def test_a_patch_that_grew_is_the_same_patch() -> None:
+    small = [Modify(path=b"f", hunks=(hunk(1, b"a\n"),))]
+    large = [Modify(path=b"f", hunks=tuple(hunk(9 * n + 1, b"a" * (n + 1) + b"\n") for n in range(8)))]
+    assert {kind for kind, _ in kinds([patch_document(small)], [patch_document(large)])} == {"HunkMoved"}
+
+
+def test_lines_inserted_at_one_place_are_one_patch_when_they_are_alike() -> None:
+    def one(text: bytes) -> list[Json]:
+        return [patch_document([Modify(path=b"f", hunks=(hunk(5, text),))])]
+
+    assert [kind for kind, _ in kinds(one(b"gid = 70\n"), one(b"gid = 90\n"))] == ["HunkMoved"]
+    assert [kind for kind, _ in kinds(one(b"gid = 70\n"), one(b"return NULL;\n"))] == ["PatchRemoved", "PatchAdded"]
+
+
+def test_a_series_of_many_patches_turned_around_is_compared_quickly() -> None:
+    patches = [page(4 + n % 100, f"taken by {n}") for n in range(150)]
+    turned = [page(4 + n % 100, f"had by {n}") for n in range(150)][::-1]
+    started = time.process_time()
+    assert len(kinds(series(*patches), series(*turned))) >= 150
+    assert time.process_time() - started < 5
 
 
 def hunk(start: int, new: bytes) -> Hunk:
@@ -106,8 +180,11 @@ def test_what_is_no_hunk_is_an_operation() -> None:
     bits = [patch_document([Modify(path=b"f", hunks=(hunk(1, b"a\n"),), executable=bit)]) for bit in (None, True)]
     (bit,) = found([bits[0]], [bits[1]])
     assert isinstance(bit, OperationMoved)
-    kinds = [patch_document([Delete(path=b"f", contents=b"a\n")])]
-    (kind,) = found(one, kinds)
+    rest = Create(path=b"g", contents=b"a\n")
+    states: list[list[Json]] = [
+        [patch_document([op, rest])] for op in (Create(path=b"f", contents=b"a\n"), Delete(path=b"f", contents=b"a\n"))
+    ]
+    (kind,) = found(states[0], states[1])
     assert isinstance(kind, OperationMoved)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, note, wants_json
 from derive.cli.trusting import policy_here
+from derive.words import count_text
 
 if TYPE_CHECKING:
     import argparse
@@ -45,5 +46,9 @@ def run(args: argparse.Namespace) -> int:
     for name in key.trusted:
         note(f"others still trust it: take {name!r} out of [tool.derive.trust.keys] in pyproject.toml, and say so")
     if policy is not None and key.trusted and len(policy.keys) <= policy.threshold:
-        note(f"without it fewer than {policy.threshold} keys are left: add another, or nothing signed is taken")
+        left = len(policy.keys) - len(key.trusted)
+        counts = (
+            f"{count_text(left, 'key is', 'keys are')} left, and {count_text(policy.threshold, 'signature')} needed"
+        )
+        note(f"without it {counts}: add another, or nothing signed is taken")
     return 0

@@ -6,6 +6,8 @@ Edge: the project's folder, standard streams.
 
 from __future__ import annotations
 
+import shutil
+import sys
 from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, note, project_of, table, wants_json
@@ -41,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     if wants_json(args):
         answer_record("patches", args.upstream or "", {"patches": [one.document() for one in found]})
     elif found:
-        answer("\n\n".join(_block(one) for one in found) if args.long else _table(found))
+        answer("\n\n".join(_block(one) for one in found) if args.long else _fitted(_table(found)))
     for one in lacking:
         note(f"{one.place}: lacks {', '.join(one.notes.missing)}")
     return int(bool(args.check and lacking))
@@ -65,6 +67,16 @@ def _table(found: Sequence[Overview]) -> str:
         for one in found
     ]
     return table([head, *rows], right=frozenset({2, 3, 4, 5}))
+
+
+def _fitted(text: str) -> str:
+    """Cut rows at a terminal's width: the last columns are prose."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    return "\n".join(
+        row if len(row) <= width else row[: max(width - 3, 0)].rstrip() + "..." for row in text.split("\n")
+    )
 
 
 def _cut(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, path_text, store_folder, table, wants_json
+from derive.cli.store.absent import note_absent
 from derive.store.local import LocalStore
 from derive.words import size_text
 
@@ -34,8 +35,9 @@ def run(args: argparse.Namespace) -> int:
     """Add up, and print it."""
     from derive.store.usage import packages, usage
 
-    with LocalStore(store_folder(args)) as store:
+    with LocalStore(store_folder(args), reading=True) as store:
         found = packages(store, args.names) if args.packages else usage(store, args.names)
+    note_absent(store)
     if isinstance(found, tuple):
         if wants_json(args):
             answer_record("store-packages", path_text(store.root), {"packages": [one.document() for one in found]})
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 def _usage(found: Usage) -> str:
     head = ("image", "itself", "fetched", "all of it", "only its own")
     rows = [
-        (one.root.operand, *map(size_text, (one.image, one.fetched, one.total, one.exclusive))) for one in found.images
+        (one.root.title, *map(size_text, (one.image, one.fetched, one.total, one.exclusive))) for one in found.images
     ]
     parts = [table([head, *rows], right=frozenset({1, 2, 3, 4}))] if rows else ["no images"]
     others = [(kind, str(count), size_text(size)) for kind, count, size in found.others]

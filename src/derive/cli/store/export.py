@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
     say = answer_beside(args, args.output)
     keys = user_keyring().usable(args.key) if args.key else ()
-    with LocalStore(store_folder(args)) as store:
+    with LocalStore(store_folder(args), reading=True) as store:
         targets = closure_targets(store, lambda: project_of(args), args.operands, args.platform)
         gathered = gather(store, targets, Level(args.level))
         done = export_closure(store, gathered, args.output, keys)

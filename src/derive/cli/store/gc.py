@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, note, path_text, store_folder, table, wants_json
+from derive.cli.store.absent import note_absent
 from derive.store.local import LocalStore
 from derive.words import count_text, size_text
 
@@ -22,6 +23,7 @@ EXAMPLES = """\
   derive store gc                          keeps images, and all sources to rebuild them without a network
   derive store gc --keep run               keeps images alone
   derive store gc --forget probe@linux/arm64
+  derive store gc --forget 'dev probe'     an image with overlays, as the list of roots names it
 """
 
 
@@ -44,8 +46,9 @@ def run(args: argparse.Namespace) -> int:
     from derive.store.collect import collect
     from derive.store.reach import Level
 
-    with LocalStore(store_folder(args)) as store:
-        done = collect(store, Level(args.keep), dry_run=args.dry_run, forget=args.forget)
+    with LocalStore(store_folder(args), reading=True) as store:
+        done = collect(store, Level(args.keep), dry_run=args.dry_run or store.is_absent, forget=args.forget)
+    note_absent(store)
     if wants_json(args):
         answer_record("store-gc", path_text(store.root), {**done.document(), "dry_run": args.dry_run})
         return 0
@@ -73,5 +76,4 @@ def _text(done: Collection, *, dry_run: bool) -> str:
 def _row(effect: RootEffect) -> tuple[str, str, str, str, str]:
     abilities = (effect.run, effect.rebuild, effect.audit)
     gaps = f"{count_text(effect.gaps, 'step')} of it unknown here" if effect.gaps else ""
-    kind = "" if effect.root.kind == "image" else f"{effect.root.kind} "
-    return (f"{kind}{effect.root.operand}", *(one.value for one in abilities), gaps)  # type: ignore[return-value]
+    return (effect.root.title, *(one.value for one in abilities), gaps)  # type: ignore[return-value]

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """Do it, and print what came free."""
     from derive.store.optimise import optimise
 
-    with LocalStore(store_folder(args)) as store:
+    with LocalStore(store_folder(args), reading=True) as store:
         saved = optimise(store, jobs=jobs_of(args), folders=args.folders)
     if wants_json(args):
         answer_record("store-optimise", path_text(store.root), saved.document())

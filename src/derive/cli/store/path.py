@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         kind = "" if named.kind == "any" else f"{named.kind}:"
         return evaluate(project_of(args), f"{kind}{named.name}", named.platform)
 
-    with LocalStore(store_folder(args)) as store:
+    with LocalStore(store_folder(args), reading=True) as store:
         place = find_place(store, parse_operand(args.operand, args.platform), args.output, current)
     if wants_json(args):
         answer_record("store-path", args.operand, {"output": str(place.output), "path": path_text(place.path)})

@@ -43,7 +43,8 @@ def run(args: argparse.Namespace) -> int:
 
     started = time.monotonic_ns()
     repairs: tuple[Repair, ...] = ()
-    with LocalStore(store_folder(args)) as store:
+    is_sound = False
+    with LocalStore(store_folder(args), reading=True) as store:
         found = verify(store, How(jobs=jobs_of(args), fast=args.fast, trees=args.trees))
         if args.trees:
             from derive.build.proofs import check_proofs
@@ -53,13 +54,18 @@ def run(args: argparse.Namespace) -> int:
         took = time.monotonic_ns() - started
         if args.repair:
             repairs = _repair(store, found)
+            # Mending a blob may have taken a tree or an image with it: what is left is looked for, and nothing hashed.
+            left = verify(store, How(jobs=jobs_of(args), fast=True)) if repairs else found
+            is_sound = left.is_sound and all(one.is_mended for one in repairs)
+            _note_left(left)
     if wants_json(args):
-        more: dict[str, Json] = {"repairs": [one.document() for one in repairs]} if args.repair else {}
+        more: dict[str, Json] = {}
+        if args.repair:
+            more = {"repairs": [one.document() for one in repairs], "sound_afterwards": is_sound}
         answer_record("store-verify", path_text(store.root), {**found.document(), "duration_ns": took, **more})
     else:
         answer(_text(found, took))
-    mended = bool(args.repair) and all(one.is_mended for one in repairs)
-    return 0 if found.is_sound or mended else 1
+    return 0 if found.is_sound or is_sound else 1
 
 
 def _repair(store: LocalStore, found: Verified) -> tuple[Repair, ...]:
@@ -74,6 +80,13 @@ def _repair(store: LocalStore, found: Verified) -> tuple[Repair, ...]:
     for one in done:
         note(f"{one.finding.kind.value} {one.finding.name[:24]}: {one.done}")
     return done
+
+
+def _note_left(left: Verified) -> None:
+    """Say what is still wrong after all was mended that can be."""
+    for one in left.findings:
+        if one.is_damage:
+            note(f"still wrong: {one.kind.value} {one.name[:24]}: {one.what}: {one.lost}")
 
 
 def _text(found: Verified, took_ns: int) -> str:
