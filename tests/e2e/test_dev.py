@@ -71,6 +71,15 @@ def test_the_same_tree_gives_the_same_digest_and_an_edit_another(small: Small, t
     assert small.here("dev", "--overlay", f"{tree}:/opt").answer != first
 
 
+def test_it_stays_one_that_is_never_promoted_where_it_is_exported_to(small: Small, tree: Path, tmp_path: Path) -> None:
+    digest = small.here("dev", "--overlay", f"{tree}:/opt").answer
+    file, other = str(tmp_path / "closure"), str(tmp_path / "other")
+    assert small.here("store", "export", digest, "-o", file).code == 0
+    assert small.here("store", "import", file, "--unsigned", "--store", other).code == 0
+    with LocalStore(Path(other)) as store:
+        assert store.database.roots() == [("dev", "small linux/amd64", Digest.parse(digest))]
+
+
 def test_several_trees_make_one_layer_and_may_not_contradict_each_other(
     small: Small, tree: Path, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -82,6 +83,19 @@ def test_a_collected_image_is_derived_again_offline_with_the_same_digest(small: 
     assert done["freed_bytes"] > 0
     again = small.derive("image", "--check", "--offline", before=("unshare", "--net", "--map-root-user"))
     assert (again.code, again.out) == (0, first.out), again.err
+
+
+def test_an_image_whose_name_another_took_is_said_before_it_goes(small: Small) -> None:
+    first = small.here("image").answer
+    small.edit("derivations/small/build.sh", "cp /in/source/run", "echo more > $DERIVE_OUT/more; cp /in/source/run")
+    second = small.here("image").answer
+    short = first.removeprefix("sha256:")[:12]
+    told = small.here("store", "gc", "--dry-run").answer
+    assert re.search(rf"^small@linux/amd64 +{short} +lost +lost +lost$", told, re.MULTILINE)
+    body = json.loads(small.here("store", "gc", "--json").out)["body"]
+    assert body["unnamed_images"] == [{"name": "small@linux/amd64", "digest": first}]
+    assert json.loads(small.here("store", "gc", "--dry-run", "--json").out)["body"]["unnamed_images"] == []
+    assert small.here("image").answer == second
 
 
 def test_after_keeping_what_runs_alone_a_rebuild_needs_the_sources_again(small: Small) -> None:

@@ -121,7 +121,7 @@ class Evaluator:
         added = steps.layer(f"{name} layer overlay", [tree], modes, encoding)
         # The root is the base's: an overlay is there to put other files in the place of the image's.
         root = base.inputs["root"].derivation
-        return steps.image(f"{name} with an overlay", base.host, marked, modes, [*layers, added], root)
+        return steps.image(f"{name}-dev", base.host, marked, modes, [*layers, added], root)
 
     def _checked(self, found: Derivation | None) -> Derivation:
         if self._problems or found is None:

@@ -18,6 +18,7 @@ from derive.canonical import CanonicalError, Digest, Json, decode, digest_docume
 from derive.derivations.model import FlatOutput, Output, TreeOutput, parse_output
 from derive.errors import Corrupt
 from derive.images.documents import DocumentError, exact, fields, integer, items, mapping, text, texts
+from derive.images.oci import OVERLAY_LABEL
 from derive.store.reach import Level
 from derive.trust.dsse import shown
 
@@ -52,6 +53,14 @@ class ClosureStep:
     def is_image(self) -> bool:
         """Say whether its output is an image's manifest, which names further blobs."""
         return self.builder.startswith("image/")
+
+    @property
+    def is_overlaid(self) -> bool:
+        """Say whether it is an image over which work trees are laid: one that is never promoted."""
+        arguments = self.document["arguments"]
+        config = arguments.get("config") if isinstance(arguments, Mapping) else None
+        labels = config.get("labels") if isinstance(config, Mapping) else None
+        return self.is_image and isinstance(labels, Mapping) and OVERLAY_LABEL in labels
 
     @property
     def host(self) -> str:

@@ -254,10 +254,12 @@ def _keep(store: LocalStore, file: ClosureFile) -> tuple[ImportedTarget, ...]:
         step = steps[key]
         assert step.resolved is not None
         output = claims[step.resolved].outputs["out"]
-        name = f"{step.name} {step.host}"
-        is_free = roots.get(("image", name), output.digest) == output.digest
+        # An image with overlays stays one, wherever it goes.
+        kind = "dev" if step.is_overlaid else "image"
+        name = f"{step.name.removesuffix('-dev') if kind == 'dev' else step.name} {step.host}"
+        is_free = roots.get((kind, name), output.digest) == output.digest
         if step.is_image and is_free:
-            store.database.set_root("image", name, output.digest)
+            store.database.set_root(kind, name, output.digest)
             _tag(store, step, output.digest)
         else:
             store.database.set_root(IMPORTED, name, output.digest)

@@ -11,16 +11,18 @@ what refers to something is gone before what it refers to, and the next collecti
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import time
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 
 from derive.canonical import Digest, Json
-from derive.derivations.model import FlatOutput, Output, TreeOutput
+from derive.derivations.model import FlatOutput, Output, TreeOutput, parse_output
 from derive.store.inventory import DAMAGED, FAILED, Inventory, Root, roots_named, take_inventory
 from derive.store.leases import Held, read_leases
 from derive.store.local import LocalStore
@@ -47,6 +49,14 @@ class RootEffect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnnamedImage:
+    """An image that is no root: what it was derived as, and its digest."""
+
+    name: str
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Freed:
     """Things of one kind that go."""
 
@@ -57,10 +67,14 @@ class Freed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
-    """What a collection does, or did. ``living`` counts the other processes that had something named."""
+    """What a collection does, or did. ``living`` counts the other processes that had something named.
+
+    ``unnamed`` are the images that go and have no name any more, since another was derived under it.
+    """
 
     level: Level
     roots: tuple[RootEffect, ...]
+    unnamed: tuple[UnnamedImage, ...]
     freed: tuple[Freed, ...]
     kept: int
     living: int
@@ -77,6 +91,7 @@ class Collection:
             "freed_bytes": self.size,
             "kept_bytes": self.kept,
             "living_processes": self.living,
+            "unnamed_images": [{"name": one.name, "digest": str(one.digest)} for one in self.unnamed],
             "freed": [{"kind": one.kind, "count": one.count, "bytes": one.size} for one in self.freed],
             "roots": [
                 {
@@ -152,6 +167,7 @@ def _plan(
     found = Collection(
         level=level,
         roots=_effects(inventory, needs, dropped, live),
+        unnamed=_unnamed(store, dead, {root.digest for root in needs}),
         freed=_freed(store, inventory, dead),
         kept=sum(size for blob, size in inventory.blobs.items() if blob in live.blobs),
         living=held.processes - store.staging.is_claimed,
@@ -227,6 +243,22 @@ def _effects(
             effect = replace(effect, run=Ability.LOST)
         effects.append(effect)
     return tuple(effects)
+
+
+def _unnamed(store: LocalStore, dead: _Dead, named: AbstractSet[Digest]) -> tuple[UnnamedImage, ...]:
+    going = set(dead.blobs) - named
+    sql = (
+        "SELECT d.name, d.document, r.outputs FROM realisations r JOIN derivations d ON d.resolved = r.resolved"
+        " WHERE r.builder LIKE 'image/%'"
+    )
+    with store.database.cursor() as cursor:
+        rows = cursor.execute(sql).fetchall()
+    found = {
+        parse_output(json.loads(outputs)["out"]).digest: f"{name}@{json.loads(document)['host']}"
+        for name, document, outputs in rows
+    }
+    images = (UnnamedImage(name=name, digest=digest) for digest, name in found.items() if digest in going)
+    return tuple(sorted(images, key=lambda one: (one.name, one.digest.hex)))
 
 
 def _freed(store: LocalStore, inventory: Inventory, dead: _Dead) -> tuple[Freed, ...]:

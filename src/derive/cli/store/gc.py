@@ -65,6 +65,10 @@ def _text(done: Collection, *, dry_run: bool) -> str:
         parts.append(table([*rows, *map(_row, done.roots)]))
     else:
         parts.append("no roots: no image was derived here")
+    if done.unnamed:
+        rows = [("image that another took the name of", "digest", "run", "rebuild", "audit")]
+        rows += [(one.name, one.digest.short, "lost", "lost", "lost") for one in done.unnamed]
+        parts.append(table(rows))
     if done.freed:
         freed = [(one.kind, str(one.count), size_text(one.size)) for one in done.freed]
         parts.append(table(freed, right=frozenset({1, 2})))
