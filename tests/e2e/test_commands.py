@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from derive.canonical import decode, sha256, unescape
+from derive.canonical import Digest, decode, sha256, unescape
 from derive.cli.main import COMMANDS, EXIT_CODES
 from derive.store.local import LocalStore
 from support.cli import Ran, command, environment
@@ -523,6 +523,18 @@ def test_names_with_their_kind_and_platform_are_taken_and_what_is_no_name_is_not
 def test_an_empty_argument_is_no_choice(built: Small) -> None:
     for arguments in (["image", "--output", ""], ["init", ""]):
         assert built.derive(*arguments).code == 2
+
+
+def test_an_image_of_which_a_layer_is_gone_is_derived_again(tmp_path: Path) -> None:
+    with small_project(tmp_path) as small:
+        digest = small.here("image").answer
+        with LocalStore(small.store) as store:
+            manifest = json.loads(b"".join(store.read_blob(Digest.parse(digest))))
+            layers = [Digest.parse(layer["digest"]) for layer in manifest["layers"]]
+            store.blob_path(layers[1]).unlink()
+        assert small.here("image").answer == digest
+        with LocalStore(small.store) as store:
+            assert all(store.has_blob(layer) for layer in layers)
 
 
 def test_an_image_that_is_derived_again_from_an_older_state_is_the_one_that_is_kept(tmp_path: Path) -> None:

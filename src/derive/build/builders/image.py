@@ -34,7 +34,9 @@ def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]
     config = _add(store, documents.config)
     manifest = _add(store, documents.manifest)
     context.log(f"config {config}, manifest {manifest}, {len(layers)} layers")
-    return {"out": FlatOutput(manifest), "config": FlatOutput(config)}
+    # Its layers are outputs too: an image of which one is gone is not there.
+    blobs = {f"layer.{index}": FlatOutput(layer.blob) for index, layer in enumerate(layers)}
+    return {"out": FlatOutput(manifest), "config": FlatOutput(config), **blobs}
 
 
 def _check_modes(store: Store, request: ResolvedDerivation, where: str) -> None:
