@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,7 +96,15 @@ def test_several_trees_make_one_layer_and_may_not_contradict_each_other(
     assert "greeting" in ran.err
 
 
+def test_what_no_tree_can_hold_is_named_with_its_folder(small: Small, tree: Path) -> None:
+    os.mkfifo(tree / "pipe")
+    ran = small.here("dev", "--overlay", str(tree))
+    assert ran.code == 2
+    assert f"{tree}/pipe" in ran.err
+
+
 def test_wrong_overlays_are_told_all_at_once(small: Small, tree: Path) -> None:
+    assert "begins with /" in small.here("dev", "--overlay", f"{tree}:opt").err
     ran = small.here("dev", "--overlay", f"{tree}:/../out", "--overlay", "nowhere")
     assert ran.code == 2
     assert "not a place in an image" in ran.err

@@ -7,13 +7,14 @@ Edge: the store, folders of this machine, through the services below it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from derive.build.execute import Progress
 from derive.build.images import DerivedImage
 from derive.build.memo import MANIFEST_TYPE
 from derive.build.service import Options, plan_for, realise
+from derive.canonical import Digest
 from derive.derivations.evaluate import Evaluator, Overlay
 from derive.derivations.model import FlatOutput, Platform
 from derive.derivations.scope import load_scope
@@ -49,6 +50,7 @@ def parse_work_trees(texts: Sequence[str]) -> list[WorkTree]:
 
 def _parse(text: str) -> tuple[WorkTree, list[Problem]]:
     folder, colon, at = text.rpartition(":")
+    given = at
     if not colon or not at.startswith("/"):
         folder, at = text, "/"
     problems = []
@@ -57,7 +59,10 @@ def _parse(text: str) -> tuple[WorkTree, list[Problem]]:
     except ListingError as error:
         problems.append(Problem(where=f"--overlay {text}", message=f"not a place in an image: {error}"))
     if not Path(folder).is_dir():
-        problems.append(Problem(where=f"--overlay {text}", message="no such folder"))
+        hint = (
+            "a place in the image begins with /, as in FOLDER:/PLACE" if colon and not given.startswith("/") else None
+        )
+        problems.append(Problem(where=f"--overlay {text}", message="no such folder", hint=hint))
     return WorkTree(folder=Path(folder), at=at), problems
 
 
@@ -75,7 +80,7 @@ def derive_dev_image(
         Overlay(
             name=tree.folder.resolve().name or "tree",
             at=tree.at.strip("/"),
-            tree=add_folder_cached(store, tree.folder, but=_LEFT_OUT),
+            tree=_add(store, tree.folder),
         )
         for tree in trees
     ]
@@ -87,3 +92,10 @@ def derive_dev_image(
     tag = f"{name}-dev-{target.host.removeprefix('linux/')}"
     store.tag(tag, out.digest, store.blob_size(out.digest), MANIFEST_TYPE)
     return DerivedImage(manifest=out.digest, derivation=target.id)
+
+
+def _add(store: LocalStore, folder: Path) -> Digest:
+    try:
+        return add_folder_cached(store, folder, but=_LEFT_OUT)
+    except InputErrors as error:
+        raise InputErrors([replace(one, where=f"{folder}/{one.where}") for one in error.problems()]) from error
