@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias, assert_never
 
-from derive.canonical import escape
 from derive.errors import InputErrors
 from derive.patches.model import (
     Copy,
@@ -169,20 +168,3 @@ def quoted(name: bytes) -> bytes:
 
 def _byte(byte: int) -> bytes:
     return bytes((byte,)) if 0x20 <= byte < 0x7F else b"\\%03o" % byte
-
-
-def show_operation(operation: FileOperation) -> str:
-    """Return what an operation does to which path, for people: ``changes a/b.c``."""
-    match operation:
-        case Modify(path=path) | SetExecutable(path=path):
-            return f"changes {escape(path)}"
-        case Create(path=path):
-            return f"creates {escape(path)}"
-        case Delete(path=path):
-            return f"deletes {escape(path)}"
-        case Rename(old=old, new=new):
-            return f"renames {escape(old)} to {escape(new)}"
-        case Copy(old=old, new=new):
-            return f"copies {escape(old)} to {escape(new)}"
-        case _:
-            assert_never(operation)

@@ -16,7 +16,6 @@ from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
 
 from derive.canonical import escape
-from derive.errors import Problem
 from derive.trees.listing import Symlink
 from derive.trees.pack import Member, NewFile
 
@@ -186,24 +185,6 @@ class ReferenceScan:
     def _add(self, path: bytes, place: Place, hits: dict[bytes, tuple[int, int]]) -> None:
         for text, (offset, count) in hits.items():
             self.found.append(Reference(path=path, text=text, place=place, offset=offset, count=count))
-
-
-def check_allowances(allowances: Iterable[Allowance], where: str = "allow") -> tuple[Problem, ...]:
-    """Return the allowances that say nothing: for a text that is not searched for, or without a reason."""
-    known = tuple(text.decode() for text in SANDBOX_PATHS)
-    found: list[Problem] = []
-    for index, allowance in enumerate(allowances):
-        if allowance.text not in known:
-            found.append(
-                Problem(
-                    where=f"{where}[{index}].text",
-                    message=f"not a text that outputs are searched for: {allowance.text!r}",
-                    hint=f"use one of {', '.join(known)}",
-                )
-            )
-        if not allowance.reason.strip():
-            found.append(Problem(where=f"{where}[{index}].reason", message="an allowance needs its reason"))
-    return tuple(found)
 
 
 def judge_references(

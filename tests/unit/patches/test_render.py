@@ -10,7 +10,7 @@ from derive.errors import InputErrors
 from derive.patches.make import hunks_between
 from derive.patches.model import Copy, Create, Delete, FileOperation, FileState, Modify, Rename, SetExecutable
 from derive.patches.parse import parse_patch
-from derive.patches.render import patch_file, quoted, render, show_operation
+from derive.patches.render import patch_file, quoted, render
 
 HUNKS = hunks_between(b"a\nb\n", b"a\nc\n")
 ODD = b'd "q"\\/\xe9 \t b/\n'
@@ -33,12 +33,12 @@ OPERATIONS: list[FileOperation] = [
 ]
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=show_operation)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: type(operation).__name__)
 def test_each_operation_comes_back_from_its_text(operation: FileOperation) -> None:
     assert parse_patch("p", render([operation])).operations == (operation,)
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=show_operation)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: type(operation).__name__)
 def test_git_takes_every_text(operation: FileOperation, tmp_path: Path) -> None:
     done = subprocess.run(
         ["git", "apply", "--numstat", "-"], cwd=tmp_path, input=render([operation]), capture_output=True, check=False

@@ -12,7 +12,6 @@ from derive.sandbox.references import (
     Matcher,
     Reference,
     ReferenceScan,
-    check_allowances,
     judge_references,
 )
 from derive.trees.listing import DIRECTORY, File, Symlink
@@ -181,18 +180,3 @@ def test_an_allowance_that_allows_nothing_is_stale() -> None:
 def test_paths_that_are_not_ascii_are_allowed_by_their_escaped_form() -> None:
     allowed = Allowance(path="caf%E9", text="/build", reason="a")
     assert judge_references([reference(b"caf\xe9")], [allowed]) == ((), ())
-
-
-def test_allowances_for_unknown_texts_or_without_reason_are_input_errors() -> None:
-    problems = check_allowances(
-        [
-            Allowance(path="*", text="/build", reason="fine"),
-            Allowance(path="*", text="/usr", reason="x"),
-            Allowance(path="*", text="/out", reason=" "),
-        ],
-        where="perftest.toml: allow",
-    )
-    assert [problem.where for problem in problems] == [
-        "perftest.toml: allow[1].text",
-        "perftest.toml: allow[2].reason",
-    ]
