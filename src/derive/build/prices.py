@@ -152,7 +152,8 @@ def forecast(plan: Plan, past: Past, jobs: int) -> Forecast:
     """Price what a plan would do."""
     weight = weights(plan.target)
     planned = [step for step in plan.steps if step.action is not Action.REUSE]
-    prices = tuple(_price(step, weight[step.derivation.id], past) for step in planned)
+    # Whoever makes a plan by hand may have put steps beside the target's own closure.
+    prices = tuple(_price(step, weight.get(step.derivation.id, 0), past) for step in planned)
     cost = {price.step.derivation.id: price.expected_ns or 0 for price in prices}
     spared = {price.step.derivation.id for price in prices if price.fate is Fate.MAY_STOP}
     unknown = sum(price.expected_ns is None for price in prices)

@@ -165,3 +165,10 @@ def test_a_forecast_is_a_record_with_units_in_its_keys() -> None:
     tool = step("tool")
     document = forecast(plan(tool), past({"tool": [sample(tool, 1, 5)]}), jobs=3).document()
     assert (document["jobs"], document["expected_ns"], document["write_bytes"]) == (3, SECOND, 5)
+
+
+def test_a_step_beside_the_target_s_closure_has_a_price_too() -> None:
+    beside, target = step("beside"), step("target")
+    made = Plan(target=target, steps=plan(beside, target).steps)
+    found = forecast(made, past({"beside": [sample(beside, 2)], "target": [sample(target, 1)]}), jobs=1)
+    assert seconds(found) == 3
