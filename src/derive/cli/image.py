@@ -57,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
     name, platform = _wanted(args, project)
     with LocalStore(store_folder(args)) as store:
         key = memo_key(project, name, platform)
-        store.protect(())
+        if args.output:
+            store.protect(())  # a collection must not take what is about to be written out
         manifest = None if args.check else recall(store, key)
         if manifest is not None:
             keep_recalled(store, name, manifest)
