@@ -126,7 +126,7 @@ def _got(value: Any) -> tuple[str, ...]:
 
 
 def _problem(item: Any, where: str, prefix: str) -> Problem:
-    location = tuple(part for part in item["loc"] if not (isinstance(part, str) and part.startswith("<")))
+    location = tuple(part for part in item["loc"] if not (isinstance(part, str) and part.startswith(("<", "[key]"))))
     path = key_path(location, prefix)
     message = _MESSAGES.get(item["type"])
     detail: tuple[str, ...] = ()

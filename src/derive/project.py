@@ -21,7 +21,7 @@ from derive.errors import InputErrors, Problem, expected_got
 if TYPE_CHECKING:
     from derive.trust.policy import Policy
 
-CONTENT_ROOTS = ("lock", "patches", "derivations", "images")
+CONTENT_ROOTS = ("lock", "patches", "derivations", "kernels", "images")
 """The root folders whose files decide bytes."""
 
 _PLATFORMS = ("linux/amd64", "linux/arm64")

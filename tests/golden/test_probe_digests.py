@@ -11,7 +11,7 @@ from support.golden import check_golden
 ADVICE = """\
 a golden digest changes only with a builder version, lock or content change named in the same commit:
   if you changed what a builder writes, give it a new version in derive.build.builders, and say so in CHANGELOG.md
-  if you changed lock/, patches/, derivations/ or images/, name the change, and accept
+  if you changed lock/, patches/, derivations/, kernels/ or images/, name the change, and accept
   if you changed neither, find the layer that moved: derive plan probe --all, derive image probe --check"""
 
 

@@ -25,7 +25,7 @@ from derive.trees.materialise import remove_folder
 from support.cli import CHECKOUT, SOURCES, Ran, derive
 from support.require import skip_or_fail
 
-CONTENT = ("lock", "patches", "derivations", "images")
+CONTENT = ("lock", "patches", "derivations", "kernels", "images")
 NOBODY = 65534
 
 PATCH = "patches/perftest/0001-json-line-per-size.patch"

@@ -39,10 +39,12 @@ class Description:
 def describe_project(project: Project) -> Description:
     """Describe everything that a project declares; raises InputErrors when something is wrong with it."""
     from derive.derivations.scope import load_scope
+    from derive.kernels.units import units_of
 
     scope = load_scope(project)
     rows = [("image", name, f"images/{name}.toml", " ".join(image.platforms)) for name, image in scope.images.items()]
     rows += [("derivation", name, one.file, one.declaration.builder) for name, one in scope.declared.items()]
+    rows += [("kernel", n, f"kernels/{n}", f"{len(units_of(n, one))} units") for n, one in scope.kernels.items()]
     rows += [("lock set", n, f"lock/{n}.lock.json", f"{len(lock.entries)} entries") for n, lock in scope.locks.items()]
     rows += [("series", n, f"patches/{n}", f"{len(s.patches)} patches") for n, s in scope.series.items()]
     body: dict[str, Json] = {

@@ -285,7 +285,7 @@ class Executor:
                 if derivation.fixed is not None:
                     raise  # it names the artifact, and says all there is to say
                 failure = _placed(error, derivation.name)
-                if isinstance(failure, BuildFailed) and failure.hint is None and resolved.builder == "script":
+                if isinstance(failure, BuildFailed) and failure.hint is None and _can_be_entered(derivation):
                     failure.hint = _entering(derivation.name, kept=self.keep_failed)
                 if not isinstance(failure, Interrupted):
                     log.write(_lines(failure).encode("utf-8", "backslashreplace"))
@@ -341,6 +341,11 @@ class _Order:
             if not self._blockers[dependent]:
                 freed.append(self._waiting[dependent])
         return freed
+
+
+def _can_be_entered(derivation: Derivation) -> bool:
+    """Say whether a step runs a program in a sandbox whose folders are kept when it fails."""
+    return derivation.builder in ("script", "kernel") and "root" in derivation.inputs
 
 
 def _entering(name: str, *, kept: bool) -> str:

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from derive.build.past import past_of
 from derive.build.plan import Plan, Step
-from derive.build.prices import forecast
+from derive.build.prices import forecast, rate_key
 from derive.canonical import Digest
 from derive.derivations.model import Derivation, FlatOutput, Output
 from derive.errors import DeriveError
@@ -54,7 +54,7 @@ class Notes:
             resolved=resolved,
             name=derivation.name,
             host=derivation.host,
-            builder=f"{derivation.builder}/{derivation.version}",
+            builder=rate_key(derivation),
             outcome=outcome,
             reason=step.reason,
             ended_s=int(time.time()),

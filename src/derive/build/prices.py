@@ -65,7 +65,7 @@ class Predecessor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """What earlier runs tell. Samples are newest first; rates are by builder with its version (``script/1``)."""
+    """What earlier runs tell. Samples are newest first; rates are by :func:`rate_key`."""
 
     samples: Mapping[Key, Sequence[Sample]]
     rates: Mapping[str, Rate]
@@ -136,6 +136,12 @@ class Forecast:
 def key_of(derivation: Derivation) -> Key:
     """Return what past steps of a derivation are known by."""
     return derivation.name, derivation.host
+
+
+def rate_key(derivation: Derivation) -> str:
+    """Return what the speed of a step is judged by: its builder with its version, and which part of its work it is."""
+    part = f" {derivation.arguments['part']}" if derivation.builder == "kernel" else ""
+    return f"{derivation.builder}/{derivation.version}{part}"
 
 
 def weights(target: Derivation) -> Mapping[Digest, int]:
@@ -225,7 +231,7 @@ def _cost(derivation: Derivation, weight: int, past: Past) -> tuple[int | None, 
         if found:
             times, sizes = [sample.duration_ns for sample in found], [sample.written_bytes for sample in found]
             return round(median(times)), round(median(sizes)), basis
-    rate = past.rates.get(f"{derivation.builder}/{derivation.version}")
+    rate = past.rates.get(rate_key(derivation))
     # What one script takes says nothing of another, however many bytes lie below either.
     if rate is None or not rate.steps or derivation.builder == "script":
         return None, None, "never seen"

@@ -18,7 +18,7 @@ from derive.operands import Named
 from derive.project import Project
 from derive.store.local import LocalStore
 
-_SANDBOXED = frozenset({"script", "bytecode"})
+_SANDBOXED = frozenset({"script", "bytecode", "kernel"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,8 @@ class Options:
 def evaluate(project: Project, name: str, platform: Platform | None) -> Derivation:
     """Return what a name means: the last step of an image, or a derivation; ``image:``, ``drv:``, ``@platform`` count.
 
-    Without a platform, an image is for the one that its file names, a derivation for the build platform.
+    Without a platform, an image is for the one that its file names, a derivation for the build platform; a unit of a
+    kernel is what is compiled for its GPU, and with a platform what a host loads.
 
     Raises:
         InputErrors: everything wrong with the project, or with that name.
@@ -44,6 +45,8 @@ def evaluate(project: Project, name: str, platform: Platform | None) -> Derivati
     scope = load_scope(project)
     wanted = named(name, platform)
     name, platform = wanted.name, wanted.platform
+    if "/" in name and wanted.kind != "image":
+        return Evaluator(scope).kernel_unit(name, platform)
     is_image, is_declared = name in scope.images, name in scope.declared
     if wanted.kind != "any":
         is_image, is_declared = wanted.kind == "image", wanted.kind == "drv"

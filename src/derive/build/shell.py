@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from derive.build.builders.kernel import TOOLS, write_tool
 from derive.build.builders.script import FILES, write_files
 from derive.build.execute import Progress
 from derive.build.service import Options, plan_for, realise
@@ -61,7 +62,10 @@ def enter_sandbox(
         raise InputErrors.one("the root is a single file, and a sandbox needs a tree")
     with _folders(store, target, kept=kept) as folders:
         inputs = {_input_name(role): store_place(store, output) for role, output in found.items() if role != "root"}
-        if target.arguments.get(FILES):
+        if target.builder == "kernel" and target.arguments["part"] in TOOLS:
+            part = TOOLS[target.arguments["part"]]
+            inputs[part] = os.fsencode(write_tool(store, folders.top, target.arguments))
+        elif target.builder == "script" and target.arguments[FILES]:
             inputs[FILES] = os.fsencode(write_files(store, folders.top, target.arguments[FILES]))
         spec = _spec(target, store, top.digest, inputs, folders, options.jobs, command, terminal)
         return enter(find_sandbox(), spec)

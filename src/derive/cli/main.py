@@ -32,6 +32,7 @@ COMMANDS = {
     "key": "make, list, show and revoke keys that sign what leaves a store",
     "diff": "say what moved between two derivations, images or trees",
     "patches": "read, judge and change the patches that the project carries",
+    "kernels": "list, build, check, compare and measure the kernels",
     "init": "start a project that derives",
     "completion": "print a shell completion script",
 }

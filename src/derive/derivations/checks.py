@@ -18,6 +18,9 @@ from derive.derivations.declarations import (
     DebianRootDecl,
     GitFrom,
     HuggingFaceFrom,
+    InstallWheelDecl,
+    KernelsDecl,
+    KernelSourcesDecl,
     OciFrom,
     PatchDecl,
     ScriptDecl,
@@ -28,6 +31,7 @@ from derive.derivations.declarations import (
     WheelFrom,
     WheelsDecl,
 )
+from derive.derivations.kernels import kernel_problems
 from derive.derivations.scope import Declared, Names, Scope, absent
 from derive.errors import Problem
 from derive.lock.documents import DebianLock, PythonLock
@@ -54,6 +58,7 @@ def content_problems(scope: Scope, known: Names, name: str, declared: Declared) 
             yield from _script_problems(scope, declared, declaration, where)
         case WheelsDecl():
             yield from _set_problems(scope, declaration.set, f"{where}.set", PythonLock)
+            yield from _without_problems(scope, declaration, where)
         case DebianRootDecl():
             yield from _set_problems(scope, declaration.set, f"{where}.set", DebianLock)
             lock = scope.locks.get(declaration.set)
@@ -64,6 +69,10 @@ def content_problems(scope: Scope, known: Names, name: str, declared: Declared) 
                 yield from _path_problems(path, f"{where}.paths[{index}]")
         case ComposeDecl():
             yield from _compose_problems(declaration, where)
+        case KernelsDecl() | KernelSourcesDecl():
+            yield from kernel_problems(scope, known, declaration, where)
+        case InstallWheelDecl():
+            pass
 
 
 def _from_problems(
@@ -120,6 +129,14 @@ def _text_problems(data: bytes, file: str) -> Iterator[Problem]:
         yield Problem(where=file, message=f"not UTF-8, at byte {error.start}")
     else:
         yield from _at(check_command(Script(text=text)), file)
+
+
+def _without_problems(scope: Scope, decl: WheelsDecl, where: str) -> Iterator[Problem]:
+    lock = scope.locks.get(decl.set)
+    names = {entry.name for entry in lock.wheels} if isinstance(lock, PythonLock) else set(decl.without)
+    for name in decl.without:
+        if name not in names:
+            yield absent(f"{where}.{key_path(('without', name))}", "wheel in the lock", name, names)
 
 
 def _compose_problems(decl: ComposeDecl, where: str) -> Iterator[Problem]:

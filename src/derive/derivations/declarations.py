@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from derive.content import Content, Keyed, Some, choice, key_path, parse_model, parse_toml
 from derive.derivations.model import Platform
 from derive.errors import Problem
+from derive.kernels.declarations import Gpus
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._+-]*")
 """What derivations, images and lock sets may be called."""
@@ -211,12 +212,25 @@ class DebianRootDecl(Keyed):
 
 
 class WheelsDecl(Keyed):
-    """All wheels of a set for one Python, each installed, byte-compiled and recorded, in one tree."""
+    """All wheels of a set for one Python, each installed, byte-compiled and recorded, in one tree.
+
+    ``without`` names those that are left out, each with the reason.
+    """
 
     builder: Literal["wheels"]
     set: str
     python: Python
     root: str
+    without: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
+
+
+class InstallWheelDecl(Keyed):
+    """One unpacked wheel, which some step has made: installed, byte-compiled and recorded."""
+
+    builder: Literal["install-wheel"]
+    source: str = Field(alias="from")
+    root: str
+    python: Python
 
 
 class BytecodeDecl(Keyed):
@@ -245,8 +259,43 @@ class ComposeDecl(Keyed):
     wins: dict[str, str] = Field(default_factory=dict)
 
 
+class KernelSourcesDecl(Keyed):
+    """Folders of ``kernels/`` as a tree: some kernels, or all, and whatever is shared by them.
+
+    ``exclude`` are patterns of paths in the tree; ``*`` spans slashes.
+    """
+
+    builder: Literal["kernel-sources"]
+    kernels: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+
+class KernelsDecl(Keyed):
+    """The cache that TileLang reads on a host: compiled kernels for some GPU architectures, with an index.
+
+    No ``kernels``: all but those whose file says otherwise. ``gpus`` has a host for each platform of the cache.
+    """
+
+    builder: Literal["kernels"]
+    kernels: tuple[str, ...] = ()
+    root: str
+    python: Python
+    gpus: Annotated[dict[Literal["linux/amd64", "linux/arm64"], Annotated[Gpus, Some]], Some]
+    timeout: int = Field(default=600, ge=1)
+
+
 Declaration = (
-    SourceDecl | UnpackDecl | PatchDecl | ScriptDecl | DebianRootDecl | WheelsDecl | BytecodeDecl | ComposeDecl
+    SourceDecl
+    | UnpackDecl
+    | PatchDecl
+    | ScriptDecl
+    | DebianRootDecl
+    | WheelsDecl
+    | InstallWheelDecl
+    | BytecodeDecl
+    | ComposeDecl
+    | KernelSourcesDecl
+    | KernelsDecl
 )
 
 _MODELS: dict[str, type[Content]] = {
@@ -256,8 +305,11 @@ _MODELS: dict[str, type[Content]] = {
     "script": ScriptDecl,
     "debian-root": DebianRootDecl,
     "wheels": WheelsDecl,
+    "install-wheel": InstallWheelDecl,
     "bytecode": BytecodeDecl,
     "compose": ComposeDecl,
+    "kernel-sources": KernelSourcesDecl,
+    "kernels": KernelsDecl,
 }
 
 

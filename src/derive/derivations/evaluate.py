@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar, assert_never
 
 from derive.canonical import Digest, Json, escape
-from derive.derivations import steps
+from derive.derivations import kernels, steps
 from derive.derivations.convert import root_document
 from derive.derivations.declarations import (
     BytecodeDecl,
@@ -23,6 +23,9 @@ from derive.derivations.declarations import (
     Declaration,
     GitFrom,
     HuggingFaceFrom,
+    InstallWheelDecl,
+    KernelsDecl,
+    KernelSourcesDecl,
     OciFrom,
     PatchDecl,
     ScriptDecl,
@@ -41,6 +44,7 @@ from derive.images.convert import image_config, mode_table
 from derive.images.declarations import ImageDecl
 from derive.images.members import Encoding
 from derive.images.oci import OVERLAY_LABEL
+from derive.kernels.units import Unit
 from derive.lock.documents import DebianLock, PythonLock, SourceEntry, SourceFile, WheelEntry, target_name
 from derive.lock.upstreams.entries import GitEntry, OciEntry, UpstreamsLock, UrlEntry
 from derive.lock.upstreams.wishes import UpstreamsWish
@@ -123,6 +127,24 @@ class Evaluator:
         root = base.inputs["root"].derivation
         return steps.image(f"{name}-dev", base.host, marked, modes, [*layers, added], root)
 
+    def kernel_units(
+        self, kernel_names: Sequence[str], gpus: Sequence[str] | None = None
+    ) -> list[tuple[Unit, Derivation]]:
+        """Return what is compiled of some kernels, each with the step that compiles it for its GPU.
+
+        Raises:
+            InputErrors: when something of that name is not there, or nothing says in which root.
+        """
+        units, decl = kernels.units(self._scope, kernel_names, gpus), kernels.compiler(self._scope)
+        root = self._checked(self._node(decl.root, self._build))
+        return [(unit, kernels.device(self._scope, unit, root, decl)) for unit in units]
+
+    def kernel_unit(self, name: str, host: Platform | None) -> Derivation:
+        """Return the step that compiles a unit for its GPU or, for a platform, for a host; raises as the above."""
+        unit, decl = kernels.unit_named(self._scope, name), kernels.compiler(self._scope)
+        root = self._checked(self._node(decl.root, self._build))
+        return kernels.part(self._scope, unit, root, decl, host)
+
     def _checked(self, found: Derivation | None) -> Derivation:
         if self._problems or found is None:
             problems, self._problems = self._problems, []
@@ -195,10 +217,11 @@ class Evaluator:
                 return self._script(name, declared, declaration, host)
             case DebianRootDecl():
                 return self._debian_root(name, declared, declaration, host)
-            case WheelsDecl():
-                return self._wheels(name, declared, declaration, host)
-            case BytecodeDecl():
-                return self._bytecode(name, declaration, host)
+            case WheelsDecl() | InstallWheelDecl() | BytecodeDecl():
+                root = self._node(declaration.root, self._build)
+                return root and self._installed(name, declared, declaration, root, host)
+            case KernelSourcesDecl() | KernelsDecl():
+                return self._kernels(name, declared, declaration, host)
             case ComposeDecl():
                 trees = [self._node(part.source, host) for part in declaration.parts]
                 parts = [(p.source, p.at.strip("/"), t) for p, t in zip(declaration.parts, trees, strict=True) if t]
@@ -314,28 +337,35 @@ class Evaluator:
         self._problems.extend(problems)
         return steps.debian_root(name, host, root, lock.closure(decl.closure, architecture))
 
-    def _wheels(self, name: str, declared: Declared, decl: WheelsDecl, host: Platform) -> Derivation | None:
-        wheels = self._target(decl.set, decl.python, host, f"{declared.file}: {name}.set")
-        root = self._node(decl.root, self._build)
-        if wheels is None or root is None:
-            return None
-        parts = [(w.name, "", steps.installed_wheel(w, decl.python, root, self._build)) for w in wheels]
-        return steps.composed(name, parts, {})
-
-    def _bytecode(self, name: str, decl: BytecodeDecl, host: Platform) -> Derivation | None:
+    def _installed(
+        self,
+        name: str,
+        declared: Declared,
+        decl: WheelsDecl | InstallWheelDecl | BytecodeDecl,
+        root: Derivation,
+        host: Platform,
+    ) -> Derivation | None:
+        python = decl.python
+        if isinstance(decl, WheelsDecl):
+            wheels = self._target(decl.set, python, host, f"{declared.file}: {name}.set")
+            chosen = [wheel for wheel in wheels or () if wheel.name not in decl.without]
+            parts = [(one.name, "", steps.installed_wheel(one, python, root, self._build)) for one in chosen]
+            return None if wheels is None else steps.composed(name, parts, {})
         source = self._node(decl.source, host)
-        root = self._node(decl.root, self._build)
-        if source is None or root is None:
+        if source is None:
             return None
-        return steps.bytecode(
-            name,
-            source,
-            root,
-            python=decl.python,
-            paths=[path.strip("/") for path in decl.paths],
-            exclude=[path.strip("/") for path in decl.exclude],
-            build=self._build,
-        )
+        if isinstance(decl, InstallWheelDecl):
+            return steps.installed(name, name, source, python, root, self._build, labels=(source.name,))
+        paths, exclude = ([path.strip("/") for path in some] for some in (decl.paths, decl.exclude))
+        return steps.bytecode(name, source, root, python=python, paths=paths, exclude=exclude, build=self._build)
+
+    def _kernels(
+        self, name: str, declared: Declared, decl: KernelSourcesDecl | KernelsDecl, host: Platform
+    ) -> Derivation | None:
+        if isinstance(decl, KernelSourcesDecl):
+            return kernels.sources(self._scope, name, decl)
+        root, where = self._node(decl.root, self._build), f"{declared.file}: {name}"
+        return root and self._collect(lambda: kernels.cache(self._scope, name, where, decl, root, host))
 
     def _debian(self, name: str) -> DebianLock:
         lock = self._scope.locks[name]

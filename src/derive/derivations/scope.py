@@ -17,6 +17,9 @@ from derive.derivations.declarations import (
     ComposeDecl,
     DebianRootDecl,
     Declaration,
+    InstallWheelDecl,
+    KernelsDecl,
+    KernelSourcesDecl,
     PatchDecl,
     ScriptDecl,
     SourceDecl,
@@ -26,6 +29,8 @@ from derive.derivations.declarations import (
 )
 from derive.errors import InputErrors, Problem
 from derive.images.declarations import ImageDecl, parse_image
+from derive.kernels.declarations import KernelDecl
+from derive.kernels.load import FOLDER, load_kernels
 from derive.lock.documents import Lock, check_against
 from derive.lock.read import parse_lock
 from derive.lock.wishes import Wish, parse_wish, wish_digest
@@ -53,6 +58,7 @@ class Scope:
     locks: Mapping[str, Lock]
     wishes: Mapping[str, Wish]
     series: Mapping[str, LoadedSeries]
+    kernels: Mapping[str, KernelDecl]
 
     def script(self, declared: Declared, name: str) -> bytes | None:
         """Return a file from the folder that belongs to a derivations file."""
@@ -69,6 +75,7 @@ class Names:
     derivations: frozenset[str] | None
     images: frozenset[str]
     series: frozenset[str]
+    kernels: frozenset[str]
 
 
 def load_scope(project: Project) -> Scope:
@@ -82,6 +89,8 @@ def load_scope(project: Project) -> Scope:
     problems: list[Problem] = []
     declared, names = _declared(project, problems)
     locks, wishes = _locks(project, problems)
+    kernels = load_kernels(project.below(FOLDER))
+    problems.extend(kernels.problems)
     scope = Scope(
         project=project,
         declared=declared,
@@ -89,8 +98,14 @@ def load_scope(project: Project) -> Scope:
         locks=locks,
         wishes=wishes,
         series=_series(project, problems),
+        kernels=kernels.kernels,
     )
-    known = Names(derivations=names, images=frozenset(_image_files(project)), series=frozenset(_upstreams(project)))
+    known = Names(
+        derivations=names,
+        images=frozenset(_image_files(project)),
+        series=frozenset(_upstreams(project)),
+        kernels=kernels.names,
+    )
     problems.extend(_reference_problems(scope, known))
     for name, one in declared.items():
         problems.extend(content_problems(scope, known, name, one))
@@ -208,15 +223,15 @@ def references(declaration: Declaration) -> Iterator[tuple[str, str]]:
             yield "root", declaration.root
             for role, target in declaration.inputs.items():
                 yield key_path(("inputs", role)), target
-        case WheelsDecl():
+        case WheelsDecl() | KernelsDecl():
             yield "root", declaration.root
-        case BytecodeDecl():
+        case BytecodeDecl() | InstallWheelDecl():
             yield "from", declaration.source
             yield "root", declaration.root
         case ComposeDecl():
             for index, part in enumerate(declaration.parts):
                 yield f"parts[{index}].from", part.source
-        case SourceDecl() | UnpackDecl() | DebianRootDecl():
+        case SourceDecl() | UnpackDecl() | DebianRootDecl() | KernelSourcesDecl():
             pass
 
 

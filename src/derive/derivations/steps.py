@@ -15,7 +15,7 @@ from derive.lock.documents import DebEntry, SourceEntry, SourceFile, WheelEntry
 from derive.sandbox.spec import sandbox_settings
 
 
-def _step(
+def step(
     name: str,
     builder: str,
     arguments: Mapping[str, Json],
@@ -27,6 +27,7 @@ def _step(
     places: tuple[str, ...] = (),
     timeout_s: int | None = None,
 ) -> Derivation:
+    """Return a step of this engine's version of a builder."""
     return Derivation(
         name=name,
         builder=builder,
@@ -48,12 +49,12 @@ def reference(derivation: Derivation) -> Input:
 
 def fetch(name: str, builder: str, arguments: Mapping[str, Json], *, places: tuple[str, ...] = ()) -> Derivation:
     """Fetch something of an upstream; ``places`` are URLs that its wish gives."""
-    return _step(name, builder, arguments, {}, places=places)
+    return step(name, builder, arguments, {}, places=places)
 
 
 def work_tree(name: str, tree: Digest) -> Derivation:
     """Take a folder that was put into the store; nobody serves it."""
-    return _step(f"work tree {name}", "fetch-work-tree", {"nar": tree.hex}, {})
+    return step(f"work tree {name}", "fetch-work-tree", {"nar": tree.hex}, {})
 
 
 def fetch_deb(entry: DebEntry) -> Derivation:
@@ -67,7 +68,7 @@ def fetch_deb(entry: DebEntry) -> Derivation:
         "size": entry.size,
         "sha256": entry.sha256.hex,
     }
-    return _step(f"{entry.file}", "fetch-deb", arguments, {})
+    return step(f"{entry.file}", "fetch-deb", arguments, {})
 
 
 def fetch_source(entry: SourceEntry, file: SourceFile) -> Derivation:
@@ -80,7 +81,7 @@ def fetch_source(entry: SourceEntry, file: SourceFile) -> Derivation:
         "size": file.size,
         "sha256": file.sha256.hex,
     }
-    return _step(file.file, "fetch-source", arguments, {})
+    return step(file.file, "fetch-source", arguments, {})
 
 
 def fetch_wheel(entry: WheelEntry) -> Derivation:
@@ -92,19 +93,19 @@ def fetch_wheel(entry: WheelEntry) -> Derivation:
         "size": entry.size,
         "sha256": entry.sha256.hex,
     }
-    return _step(entry.file, "fetch-wheel", arguments, {})
+    return step(entry.file, "fetch-wheel", arguments, {})
 
 
 def unpack(name: str, kind: str, archive: Derivation, *, strip: int = 0, expected: Mapping[str, Json]) -> Derivation:
     """Unpack one archive; ``expected`` is what it must say of itself."""
     arguments: dict[str, Json] = {"kind": kind, "strip": strip, "expected": dict(expected) or None}
-    return _step(name, "unpack", arguments, {"archive": FixedInput(archive)}, labels=(archive.name,))
+    return step(name, "unpack", arguments, {"archive": FixedInput(archive)}, labels=(archive.name,))
 
 
 def unpacked(name: str, kind: str, inputs: Mapping[str, Input], *, path: str | None = None) -> Derivation:
     """Unpack something that is not one archive; ``path`` is what a single file is called in its tree."""
     arguments: dict[str, Json] = {"kind": kind, "strip": 0, "expected": None}
-    return _step(name, "unpack", arguments | ({} if path is None else {"path": path}), inputs, labels=(name,))
+    return step(name, "unpack", arguments | ({} if path is None else {"path": path}), inputs, labels=(name,))
 
 
 def unpack_deb(entry: DebEntry) -> Derivation:
@@ -126,18 +127,18 @@ def unpack_wheel(entry: WheelEntry) -> Derivation:
 def debian_root(name: str, host: Platform, declaration: Json, debs: Sequence[DebEntry]) -> Derivation:
     """Compose a root from packages."""
     inputs: dict[str, Input] = {f"{deb.name}:{deb.architecture}": BuiltInput(unpack_deb(deb)) for deb in debs}
-    return _step(name, "debian-root", {"root": declaration}, inputs, host=host)
+    return step(name, "debian-root", {"root": declaration}, inputs, host=host)
 
 
 def patched(name: str, source: Derivation, series: Json, labels: Sequence[str]) -> Derivation:
     """Apply a series; ``labels`` are its patches' file names."""
-    return _step(name, "patch", {"series": series}, {"source": reference(source)}, labels=tuple(labels))
+    return step(name, "patch", {"series": series}, {"source": reference(source)}, labels=tuple(labels))
 
 
 def composed(name: str, parts: Sequence[tuple[str, str, Derivation]], wins: Mapping[str, Json]) -> Derivation:
     """Union of trees: (part name, where it is put, tree)."""
     arguments: dict[str, Json] = {"parts": [{"name": part, "at": at} for part, at, _ in parts], "wins": dict(wins)}
-    return _step(name, "compose", arguments, {part: reference(tree) for part, _, tree in parts})
+    return step(name, "compose", arguments, {part: reference(tree) for part, _, tree in parts})
 
 
 def script(
@@ -153,7 +154,7 @@ def script(
     """Run a script in the sandbox."""
     references: dict[str, Input] = {f"in.{role}": reference(tree) for role, tree in inputs.items()}
     references["root"] = reference(root)
-    return _step(name, "script", arguments, references, build=build, host=host, timeout_s=timeout_s)
+    return step(name, "script", arguments, references, build=build, host=host, timeout_s=timeout_s)
 
 
 def bytecode(
@@ -174,28 +175,39 @@ def bytecode(
         "sandbox": sandbox_settings(),
     }
     inputs: dict[str, Input] = {"source": reference(source), "root": reference(root)}
-    return _step(name, "bytecode", arguments, inputs, build=build)
+    return step(name, "bytecode", arguments, inputs, build=build)
 
 
 def installed_wheel(entry: WheelEntry, python: str, root: Derivation, build: Platform) -> Derivation:
     """Install, byte-compile and record one wheel."""
+    name = f"{entry.name} {entry.version}"
+    return installed(name, f"{name} recorded", unpack_wheel(entry), python, root, build, labels=(entry.file,))
+
+
+def installed(
+    name: str,
+    last: str,
+    wheel: Derivation,
+    python: str,
+    root: Derivation,
+    build: Platform,
+    *,
+    labels: tuple[str, ...],
+) -> Derivation:
+    """Install, byte-compile and record an unpacked wheel; ``last`` is what the last step is called."""
     arguments: dict[str, Json] = {"python": python}
-    inputs: dict[str, Input] = {"wheel": BuiltInput(unpack_wheel(entry))}
-    labels = (entry.file,)
-    installed = _step(f"{entry.name} {entry.version} installed", "install-wheel", arguments, inputs, labels=labels)
+    laid = step(f"{name} installed", "install-wheel", arguments, {"wheel": reference(wheel)}, labels=labels)
     paths = [f"usr/local/lib/python{python}/dist-packages"]
-    compiled = bytecode(
-        f"{entry.name} {entry.version} byte code", installed, root, python=python, paths=paths, exclude=(), build=build
-    )
-    parts: dict[str, Input] = {"installed": BuiltInput(installed), "bytecode": BuiltInput(compiled)}
-    return _step(f"{entry.name} {entry.version} recorded", "record", {"python": python}, parts, labels=labels)
+    compiled = bytecode(f"{name} byte code", laid, root, python=python, paths=paths, exclude=(), build=build)
+    parts: dict[str, Input] = {"installed": BuiltInput(laid), "bytecode": BuiltInput(compiled)}
+    return step(last, "record", arguments, parts, labels=labels)
 
 
 def layer(name: str, trees: Sequence[Derivation], modes: Json, encoding: Json) -> Derivation:
     """Write one layer from the union of some trees."""
     inputs: dict[str, Input] = {f"tree.{index}": reference(tree) for index, tree in enumerate(trees)}
     labels = tuple(tree.name for tree in trees)
-    return _step(name, "layer", {"modes": modes, "encoding": encoding}, inputs, labels=labels)
+    return step(name, "layer", {"modes": modes, "encoding": encoding}, inputs, labels=labels)
 
 
 def image(
@@ -206,4 +218,4 @@ def image(
     for index, one in enumerate(layers):
         inputs[f"layer.{index}"] = BuiltInput(one, "descriptor")
         inputs[f"blob.{index}"] = BuiltInput(one)
-    return _step(name, "image", {"config": config, "modes": modes, "layers": len(layers)}, inputs, host=host)
+    return step(name, "image", {"config": config, "modes": modes, "layers": len(layers)}, inputs, host=host)

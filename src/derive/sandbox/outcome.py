@@ -66,16 +66,16 @@ class Runner(Protocol):
         """
 
 
-def failure_of(outcome: Outcome, *, name: str, log: str | None) -> DeriveError | None:
+def failure_of(outcome: Outcome, *, name: str, log: str | None, doer: str = "script") -> DeriveError | None:
     """Return the error that an outcome is, or None for success. ``log`` is where the output was kept."""
     match outcome:
         case Exited(0):
             return None
         case Exited(status):
-            return BuildFailed(f"the script of {name} failed", detail=(f"exit status  {describe(status)}",), log=log)
+            return BuildFailed(f"the {doer} of {name} failed", detail=(f"exit status  {describe(status)}",), log=log)
         case TimedOut(after_s):
             return BuildFailed(
-                f"the script of {name} hangs",
+                f"the {doer} of {name} hangs",
                 detail=(f"stopped after  {after_s:g} s, everything that it had started is killed",),
                 hint="read the end of its log; a longer timeout is no part of its identity",
                 log=log,

@@ -41,8 +41,9 @@ class Run:
 class PastStep:
     """One step of a run. ``outcome``: ``built``, ``fetched``, ``reused`` (early cutoff); ``reason`` as planned.
 
-    ``builder`` has its version (``script/1``). ``written_bytes`` are those of its new blobs, ``weight_bytes`` those of
-    the artifacts below it, which its time grows with; ``expected_ns`` is None where no past run told.
+    ``builder`` has its version (``script/1``), and the part of its work that it was (``kernel/1 device``).
+    ``written_bytes`` are those of its new blobs, ``weight_bytes`` those of the artifacts below it, which its time grows
+    with; ``expected_ns`` is None where no past run told.
     """
 
     run: int

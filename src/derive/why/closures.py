@@ -17,7 +17,7 @@ from derive.canonical import Digest
 from derive.why.differences import Artifact, ArtifactMoved, artifact_moved, artifact_of
 from derive.why.graph import Built, Fixed, Graph, subject
 
-_SANDBOXED = frozenset({"script", "bytecode"})
+_SANDBOXED = frozenset({"script", "bytecode", "kernel"})
 
 
 @dataclass(frozen=True, slots=True)

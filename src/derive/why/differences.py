@@ -217,7 +217,9 @@ def _argument(key: str, before: Node, after: Node) -> Iterator[Difference]:
             yield from series_differences(_list(old), _list(new), before.labels, after.labels)
         case "script", "script":
             yield _text(key, old, new)
-        case "script", "files":
+        case "kernel", "source":
+            yield _text("kernel.py", old, new)
+        case "script" | "kernel", "files":
             files = _map(old), _map(new)
             for name in sorted(files[0].keys() | files[1].keys()):
                 texts = [one.get(name, ABSENT) for one in files]
@@ -225,8 +227,8 @@ def _argument(key: str, before: Node, after: Node) -> Iterator[Difference]:
                     yield _text(name, *texts)
         case "compose", "parts":
             yield from _parts(_list(old), _list(new))
-        case "image", "layers":
-            pass  # their number follows from the inputs
+        case ("image", "layers") | ("kernel", "units"):
+            pass  # the inputs show it
         case _:
             yield from values_moved(key, old, new)
 

@@ -172,3 +172,14 @@ def test_a_step_beside_the_target_s_closure_has_a_price_too() -> None:
     made = Plan(target=target, steps=plan(beside, target).steps)
     found = forecast(made, past({"beside": [sample(beside, 2)], "target": [sample(target, 1)]}), jobs=1)
     assert seconds(found) == 3
+
+
+def test_the_parts_of_one_builder_are_priced_apart() -> None:
+    """Machine code takes half a minute, an index no time at all."""
+    device, index = (step(name, builder="kernel", part=name) for name in ("device", "index"))
+    rates = {
+        f"kernel/1 {part}": Rate(steps=1, duration_ns=seconds * SECOND, weight_bytes=0, written_bytes=0)
+        for part, seconds in (("device", 30), ("index", 0))
+    }
+    found = forecast(plan(index, device), past(rates=rates), jobs=1)
+    assert [price.expected_ns for price in found.prices] == [0, 30 * SECOND]

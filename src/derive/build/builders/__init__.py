@@ -27,6 +27,7 @@ VERSIONS: Mapping[str, int] = {
     "compose": 1,
     "bytecode": 1,
     "record": 1,
+    "kernel": 1,
     "layer": 1,
     "image": 1,
 }

@@ -58,8 +58,9 @@ def run_in_sandbox(
     command: Command,
     sources: Mapping[str, bytes],
     environment: Mapping[str, str],
+    doer: str = "script",
 ) -> None:
-    """Run a command over the ``root`` input; raises what its outcome is, if not success."""
+    """Run a command over the ``root`` input; raises what its outcome is, if not success, of the ``doer``."""
     root = request.tree("root")
     spec = sandbox_spec(
         SandboxRequest(
@@ -80,7 +81,7 @@ def run_in_sandbox(
         timeout_s=context.timeout_s,
         cancel=context.cancel,
     )
-    failure = failure_of(outcome, name=context.name, log=None)
+    failure = failure_of(outcome, name=context.name, log=None, doer=doer)
     if failure is not None:
         raise failure
 

@@ -15,6 +15,7 @@ from derive.build.builders import (
     fetch,
     image,
     install_wheel,
+    kernel,
     layer,
     patch,
     record,
@@ -40,6 +41,7 @@ BUILDERS: Mapping[str, Build] = {
     "compose": compose.build,
     "bytecode": bytecode.build,
     "record": record.build,
+    "kernel": kernel.build,
     "layer": layer.build,
     "image": image.build,
 }
