@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup image check test lint bench lock clean
+.PHONY: help setup image check kernels test gpu lint bench lock clean
 
 # Of the person's command line, never of an environment that happens to hold these names.
 ifneq ($(origin IMAGE),command line)
@@ -32,8 +32,14 @@ check: setup ## derive an image for both platforms, each step built twice and co
 	  .venv/bin/derive image $(image) --platform $$platform --check $(ARGS) || exit; \
 	done
 
+kernels: setup ## compile every kernel twice, for both architectures and hosts, and run all their tests
+	@.venv/bin/derive kernels check $(ARGS)
+
 test: ## everything: set-up, format, lint, types, tests: [ARGS='tests/unit -k tar']
 	@tools/test all $(ARGS)
+
+gpu: setup ## the tests that need a GPU
+	@.venv/bin/python -m pytest -m gpu tests/gpu $(ARGS)
 
 lint: ## format, lint and types only
 	@tools/test lint
@@ -45,5 +51,6 @@ lock: setup ## resolve what the wishes in lock/ want: [ARGS='--outdated']
 	@.venv/bin/derive lock $(ARGS)
 
 clean: ## remove .venv and caches; the store stays
-	@rm -rf .venv .cache/bootstrap.lock .cache/docker .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	@find bench derivations src tests -name __pycache__ -prune -exec rm -rf {} +
+	@[ ! -d .cache/kernels ] || chmod -R u+w .cache/kernels
+	@rm -rf .venv .cache/bootstrap.lock .cache/docker .cache/kernels .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find bench derivations kernels src tests -name __pycache__ -prune -exec rm -rf {} +

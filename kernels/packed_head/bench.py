@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks and timings of packed_head on a GPU: the head of both deployments, and a small vocabulary of awkward weights."""
+"""Checks and timings of packed_head on a GPU: the head at three and four ranks, and a small one of awkward weights."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ instructions in one order, of one kind for an architecture: a row's bits depend 
 its place. Hopper takes ``wgmma`` with the activations in shared memory, GB10 ``mma.sync`` with them in registers.
 """
 
-import tilelang.language as T
+import tilelang.language as T  # noqa: N812
 
 HELPERS = r"""
 // A lane's 48 bytes of a block: signs and mantissas of rows g and g + 8, codes of both. Read once, so past L1.
@@ -369,25 +369,24 @@ def head(*, columns, groups, thread_blocks, most_warps, tile, chunk, stages, dep
                                         least[half] + e < most[half],
                                         entry[0],
                                     )
-                        else:
-                            if least[half] + e < most[half]:
-                                entry[0] = entries[least[half] + e]
-                                for n in T.unroll(panels):
-                                    for i in T.unroll(2):
-                                        sums[n * 4 + half * 2 + i] = T.call_extern(
-                                            "float32",
-                                            "packed_head_add",
-                                            sums[n * 4 + half * 2 + i],
-                                            T.call_extern(
-                                                "uint32",
-                                                "packed_head_x",
-                                                T.address_of(x[0, 0]),
-                                                (first + n * 8 + i) * columns + ((entry[0] >> 16) & 0xFFFF),
-                                                first + n * 8 + i < rows,
-                                            ),
-                                            1,
-                                            entry[0],
-                                        )
+                        elif least[half] + e < most[half]:
+                            entry[0] = entries[least[half] + e]
+                            for n in T.unroll(panels):
+                                for i in T.unroll(2):
+                                    sums[n * 4 + half * 2 + i] = T.call_extern(
+                                        "float32",
+                                        "packed_head_add",
+                                        sums[n * 4 + half * 2 + i],
+                                        T.call_extern(
+                                            "uint32",
+                                            "packed_head_x",
+                                            T.address_of(x[0, 0]),
+                                            (first + n * 8 + i) * columns + ((entry[0] >> 16) & 0xFFFF),
+                                            first + n * 8 + i < rows,
+                                        ),
+                                        1,
+                                        entry[0],
+                                    )
                 for half in T.unroll(2):
                     if own < groups and group * GROUP + half * 8 + place < vocab:
                         for n in T.unroll(panels):

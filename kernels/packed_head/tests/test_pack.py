@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 settings.register_profile("packed_head", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("packed_head")
 
-KINDS = ("any bits", "model", "subnormal", "zeros", "special", "low end", "high end", "few columns", "mixed")
+EXPONENTS = {
+    "any bits": (0, 255),
+    "subnormal": (0, 0),
+    "special": (255, 255),
+    "low end": (0, 17),
+    "high end": (126, 144),
+}
+KINDS = (*EXPONENTS, "model", "zeros", "few columns", "mixed")
 
 
 def bits(shape: tuple[int, int], low: int, high: int, generator: torch.Generator) -> torch.Tensor:
@@ -27,16 +34,8 @@ def weights(shape: tuple[int, int], kind: str, generator: torch.Generator) -> to
     match kind:
         case "model":
             return (torch.randn(shape, generator=generator) * 0.15).to(torch.bfloat16)
-        case "subnormal":
-            return bits(shape, 0, 0, generator)
         case "zeros":
             return (bits(shape, 0, 0, generator).view(torch.int16) & -0x8000).view(torch.bfloat16)
-        case "special":
-            return bits(shape, 255, 255, generator)
-        case "low end":
-            return bits(shape, 0, 17, generator)
-        case "high end":
-            return bits(shape, 126, 144, generator)
         case "few columns":
             rare = torch.rand(shape, generator=generator) < 0.01
             return torch.where(rare, bits(shape, 0, 255, generator), bits(shape, 112, 126, generator))
@@ -46,7 +45,7 @@ def weights(shape: tuple[int, int], kind: str, generator: torch.Generator) -> to
             for i, other in enumerate(KINDS[1:-1], 1):
                 found = torch.where(which == i, weights(shape, other, generator), found)
             return found
-    return bits(shape, 0, 255, generator)
+    return bits(shape, *EXPONENTS[kind], generator)
 
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -116,6 +116,9 @@ def _everything(setting: Setting, found: dict[str, Any]) -> None:
     found["loaded"] = len(loaded)
     ran = _run_cases(setting, found)
     found["launched_units"] = ran
+    wanted = [unit.name for unit in loaded if not setting.kernels or unit.kernel in setting.kernels]
+    if ran:
+        found["problems"] += [f"no case of its bench.py runs {name}" for name in wanted if name not in ran]
     found |= dict(ds41_kernels.counters())
     if found["hits"] != len(units) or found["misses"]:
         found["problems"].append(f"{found['hits']} hits and {found['misses']} misses, for {len(units)} units")
