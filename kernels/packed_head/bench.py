@@ -57,7 +57,7 @@ class Head(Case):
         if self.awkward:
             make_awkward(weight, generator)
         packed = pack(weight, BASE)
-        return {"blocks": packed.blocks, "starts": packed.starts, "entries": packed.entries}
+        return {name: getattr(packed, name) for name in ("blocks", "starts", "leading", "entries")}
 
     def inputs(self, state: Tensors, rows: int, kind: str, generator: torch.Generator) -> Tensors:
         """Normally distributed rows; "extreme" scales each by a power of two and puts NaN and infinities into some."""

@@ -3,7 +3,8 @@
 
 A warp owns one group of 16 vocabulary rows and streams its blocks over all columns, a few blocks ahead, with 16-byte
 loads past L1. A block's order in memory is the order of the tensor core's fragments, so shared memory holds activations
-only: a ring of column chunks, filled with ``cp.async``, each chunk read by all warps of the thread block.
+only: a ring of column chunks, each read by all warps of the thread block. One more warp fills the ring with ``cp.async``
+and adds up the exceptions while their columns of x are there, so that the others do nothing but weights.
 
 ``reference.py`` states the numerics, ``pack.py`` the storage. The sum over columns of one output is one chain of matrix
 instructions in one order, of one kind for an architecture: a row's bits depend on neither the row count, the tile nor
@@ -21,9 +22,9 @@ static __device__ __forceinline__ void packed_head_load(unsigned *to, const void
       "{\n"
       ".reg .pred p;\n"
       "setp.ne.s32 p, %13, 0;\n"
-      "@p ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%12];\n"
-      "@p ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%4, %5, %6, %7}, [%12+512];\n"
-      "@p ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%8, %9, %10, %11}, [%12+1024];\n"
+      "@p ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%12];\n"
+      "@p ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%4, %5, %6, %7}, [%12+512];\n"
+      "@p ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%8, %9, %10, %11}, [%12+1024];\n"
       "}\n"
       : "+r"(to[0]), "+r"(to[1]), "+r"(to[2]), "+r"(to[3]), "+r"(to[4]), "+r"(to[5]), "+r"(to[6]), "+r"(to[7]),
         "+r"(to[8]), "+r"(to[9]), "+r"(to[10]), "+r"(to[11])
@@ -71,41 +72,53 @@ static __device__ __forceinline__ unsigned long long packed_head_descriptor(cons
   return start | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
 
-static __device__ __forceinline__ int packed_head_from_lane(int value, int lane) {
-  return __shfl_sync(0xffffffffu, value, lane);
+// One product of the exception list, rounded, and its sum, rounded: `x` is BF16, `entry` column << 16 | BF16 weight.
+static __device__ __forceinline__ float packed_head_add(float sum, unsigned x, int entry) {
+  return __fadd_rn(sum, __fmul_rn(__uint_as_float(x << 16), __uint_as_float((unsigned)entry << 16)));
 }
 
-static __device__ __forceinline__ int packed_head_most(int value) {
-  return __reduce_max_sync(0xffffffffu, value);
+// Sums of exceptions, [group][row][row of x]; zeros to begin with.
+template <int floats>
+static __device__ __forceinline__ void packed_head_zero(void *apart, int lane) {
+  for (int i = lane; i < floats / 4; i += 32) static_cast<float4 *>(apart)[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 }
 
-// Keep the column of x for each exception, one a lane, that lies in the chunk at hand: [exception][row]. `mine` says
-// whether the lane's does.
+// Add the exceptions of one group that lie in the chunk at hand: a lane holds one `entry` of its first 32, `rows` of
+// lanes `first` to `first` + 3 their rows in the group, 4 bits each. A lane owns every 32nd row of x.
 template <int tile, int columns>
-static __device__ __forceinline__ void packed_head_keep(void *kept, const void *chunk, int entry, int mine, int lane) {
-  unsigned left = __ballot_sync(0xffffffffu, mine);
+static __device__ __forceinline__ void packed_head_apart(void *apart, const void *chunk, int place, int entry, int rows,
+                                                         int first, int lane) {
+  unsigned left = __ballot_sync(0xffffffffu, ((entry >> 16) & 0xffff) / columns == place);
   while (left) {
-    const int slot = __ffs(left) - 1;
+    const int at = __ffs(left) - 1;
     left &= left - 1;
-    const int column = (__shfl_sync(0xffffffffu, entry, slot) >> 16) & (columns - 1);
-    const unsigned short *from = static_cast<const unsigned short *>(chunk) + column / 64 * (tile * 64) + column % 8;
-    for (int row = lane; row < tile; row += 32)
-      static_cast<unsigned short *>(kept)[slot * tile + row] = from[row * 64 + ((column % 64 / 8) ^ (row % 8)) * 8];
+    const int one = __shfl_sync(0xffffffffu, entry, at);
+    const int row = __shfl_sync(0xffffffffu, rows, first + at / 8) >> at % 8 * 4 & 15;
+    const int column = (one >> 16 & 0xffff) % columns;
+    const unsigned short *x = static_cast<const unsigned short *>(chunk) + column / 64 * (tile * 64) + column % 8;
+    float *sum = static_cast<float *>(apart) + row * tile;
+    for (int r = lane; r < tile; r += 32)
+      sum[r] = packed_head_add(sum[r], x[r * 64 + ((column % 64 / 8) ^ (r % 8)) * 8], one);
   }
 }
 
-// One product of the exception list, rounded, and its sum, rounded: `x` is BF16, `entry` column << 16 | BF16 weight.
-static __device__ __forceinline__ float packed_head_add(float sum, unsigned x, int wanted, int entry) {
-  const float product = __fmul_rn(__uint_as_float(x << 16), __uint_as_float((unsigned)entry << 16));
-  return wanted ? __fadd_rn(sum, product) : sum;
+// Add what a group has beyond 32 exceptions, which is rare: x comes from memory. `starts` are those of its rows.
+template <int tile>
+static __device__ __noinline__ void packed_head_rest(void *apart, const void *x, const void *entries,
+                                                     const void *starts, int first, int rows, int columns, int lane) {
+  const int *bounds = static_cast<const int *>(starts);
+  for (int row = 0; row < 16; ++row)
+    for (int at = max(bounds[0] + 32, bounds[row]); at < bounds[row + 1]; ++at) {
+      const int one = static_cast<const int *>(entries)[at];
+      const unsigned short *column = static_cast<const unsigned short *>(x) + ((one >> 16) & 0xffff);
+      float *sum = static_cast<float *>(apart) + row * tile;
+      for (int r = lane; r < tile && first + r < rows; r += 32)
+        sum[r] = packed_head_add(sum[r], column[(first + r) * columns], one);
+    }
 }
 
-static __device__ __forceinline__ unsigned packed_head_kept(const void *kept, int place) {
-  return static_cast<const unsigned short *>(kept)[place];
-}
-
-static __device__ __forceinline__ unsigned packed_head_x(const void *x, int place, int wanted) {
-  return wanted ? static_cast<const unsigned short *>(x)[place] : 0;
+static __device__ __forceinline__ void packed_head_store(void *to, const void *from) {
+  *static_cast<float4 *>(to) = *static_cast<const float4 *>(from);
 }
 
 // The lane, asked for anew: what depends on it is not computed before the loop, which needs the registers.
@@ -118,6 +131,8 @@ static __device__ __forceinline__ int packed_head_lane() {
 
 GROUP = 16  # vocabulary rows of one block
 BLOCK = 64  # columns of one block
+REGISTERS = 65536  # of a multiprocessor, which gives them to four warps at a time
+OTHERS = 36  # registers of a thread beside sums and weights on their way
 WORDS = 384  # 32-bit words of one block: 256 of signs and mantissas, 128 of exponent codes
 
 
@@ -132,7 +147,7 @@ def head(*, columns, groups, thread_blocks, most_warps, tile, chunk, stages, dep
         tile: Rows of x that one thread block computes, a multiple of 8.
         chunk: Columns of one stage of the ring, a multiple of 64 * ``depth``.
         stages: Stages of the ring in shared memory, 3 or more.
-        depth: Blocks of weights that a warp keeps on their way.
+        depth: Blocks of weights that a warp keeps on their way, halved where its registers are too few.
         instruction: ``wgmma`` or ``mma``.
 
     Row count, vocabulary, groups and length of the exception list are dynamic.
@@ -140,6 +155,9 @@ def head(*, columns, groups, thread_blocks, most_warps, tile, chunk, stages, dep
     warpgroups = instruction == "wgmma"
     together = 4 if warpgroups else 1  # warps that share an instruction
     warps = min(most_warps, -(-groups // (thread_blocks * together)) * together)
+    registers = REGISTERS // (32 * (-(-(warps + 1) // 4) * 4))
+    while depth > 1 and tile // 2 + 12 * depth + OTHERS > registers:
+        depth //= 2
     inner = chunk // BLOCK
     chunks = columns // chunk
     blocks = columns // BLOCK
@@ -159,6 +177,7 @@ def head(*, columns, groups, thread_blocks, most_warps, tile, chunk, stages, dep
         x: T.Tensor((rows, columns), "bfloat16"),
         weights: T.Tensor((groups, blocks, WORDS), "int32"),
         starts: T.Tensor((groups, GROUP + 1), "int32"),
+        leading: T.Tensor((groups, 36), "int32"),
         entries: T.Tensor((listed,), "int32"),
         base: T.int32,
         logits: T.Tensor((rows, vocab), "float32"),
@@ -167,58 +186,91 @@ def head(*, columns, groups, thread_blocks, most_warps, tile, chunk, stages, dep
             T.import_source(HELPERS)
             # 64 columns of a row in 128 bytes: piece p of row r lies at p ^ r % 8, so that 8 rows meet all banks.
             ring = T.alloc_shared((stages, inner, tile, BLOCK), "bfloat16")
-            kept = T.alloc_shared((warps, 32, tile), "bfloat16")
+            apart = T.alloc_shared((warps, GROUP * tile), "float32")
             words = T.alloc_local((depth * 12,), "uint32")
             a = T.alloc_local((16,), "uint32")
             b = T.alloc_local((4,), "uint32")
             sums = T.alloc_local((panels * 4,), "float32")
-            bounds = T.alloc_local((1,), "int32")
-            listing = T.alloc_local((1,), "int32")
+            entry = T.alloc_local((warps,), "int32")
+            places = T.alloc_local((-(-warps // 8),), "int32")
             late = T.alloc_local((1,), "int32")
-            length = T.alloc_local((1,), "int32")
-            least = T.alloc_local((2,), "int32")
-            most = T.alloc_local((2,), "int32")
-            entry = T.alloc_local((1,), "int32")
             descriptor = T.alloc_local((1,), "uint64")
             full = T.alloc_barrier([32] * stages)
             empty = T.alloc_barrier([warps] * stages)
+            done = T.alloc_barrier([32])
 
             thread = T.get_thread_binding()
             lane = thread % 32
             warp = thread // 32
 
             if warp == warps:
-                for c in T.serial(chunks):
-                    if c >= stages:
-                        T.barrier_wait(empty[c % stages], (c // stages + 1) % 2)
-                    for i in T.unroll(copies):
+                for c in T.serial(chunks + 1):
+                    if c < chunks:
+                        if c >= stages:
+                            T.barrier_wait(empty[c % stages], (c // stages + 1) % 2)
+                        for i in T.unroll(copies):
+                            T.call_extern(
+                                "handle",
+                                "packed_head_copy",
+                                T.access_ptr(
+                                    ring[
+                                        c % stages,
+                                        lane % across // 8,
+                                        i * down + lane // across,
+                                        (lane % 8 ^ (i * down + lane // across) % 8) * 8,
+                                    ],
+                                    "w",
+                                    8,
+                                ),
+                                T.address_of(x[0, 0]),
+                                (by * tile + i * down + lane // across) * (columns // 8) + c * across + lane % across,
+                                by * tile + i * down + lane // across < rows,
+                            )
+                    T.ptx_commit_group()
+                    if c == 0:
+                        for i in T.unroll(warps):
+                            entry[i] = leading[T.min(bx * warps + i, groups - 1), lane]
+                        for i in T.unroll(-(-warps // 8)):
+                            places[i] = leading[T.min(bx * warps + i * 8 + lane // 4, groups - 1), 32 + lane % 4]
                         T.call_extern(
                             "handle",
-                            "packed_head_copy",
-                            T.access_ptr(
-                                ring[
-                                    c % stages,
-                                    lane % across // 8,
-                                    i * down + lane // across,
-                                    (lane % 8 ^ (i * down + lane // across) % 8) * 8,
-                                ],
-                                "w",
-                                8,
-                            ),
-                            T.address_of(x[0, 0]),
-                            (by * tile + i * down + lane // across) * (columns // 8) + c * across + lane % across,
-                            by * tile + i * down + lane // across < rows,
+                            f"packed_head_zero<{warps * GROUP * tile}>",
+                            T.access_ptr(apart[0, 0], "w", warps * GROUP * tile),
+                            lane,
                         )
-                    T.ptx_commit_group()
-                    if c >= 1:
+                    else:
                         T.ptx_wait_group(1)
                         if warpgroups:
                             T.fence_proxy_async()
                         T.barrier_arrive(full[(c - 1) % stages])
-                T.ptx_wait_group(0)
-                if warpgroups:
-                    T.fence_proxy_async()
-                T.barrier_arrive(full[(chunks - 1) % stages])
+                        T.sync_warp()
+                        for i in T.unroll(warps):
+                            T.call_extern(
+                                "handle",
+                                f"packed_head_apart<{tile}, {chunk}>",
+                                T.access_ptr(apart[i, 0], "rw", GROUP * tile),
+                                T.access_ptr(ring[(c - 1) % stages, 0, 0, 0], "r", chunk * tile),
+                                c - 1,
+                                entry[i],
+                                places[i // 8],
+                                i % 8 * 4,
+                                lane,
+                            )
+                for i in T.serial(T.min(warps, groups - bx * warps)):
+                    if starts[bx * warps + i, GROUP] - starts[bx * warps + i, 0] > 32:
+                        T.call_extern(
+                            "handle",
+                            f"packed_head_rest<{tile}>",
+                            T.access_ptr(apart[i, 0], "rw", GROUP * tile),
+                            T.address_of(x[0, 0]),
+                            T.address_of(entries[0]),
+                            T.address_of(starts[bx * warps + i, 0]),
+                            by * tile,
+                            rows,
+                            columns,
+                            lane,
+                        )
+                T.barrier_arrive(done[0])
             else:
                 own = bx * warps + warp
                 group = T.min(own, groups - 1)
@@ -234,13 +286,8 @@ def head(*, columns, groups, thread_blocks, most_warps, tile, chunk, stages, dep
                         stream + i * (WORDS // 4),
                         1,
                     )
-                bounds[0] = starts[group, T.min(lane, GROUP)]
                 for i in T.unroll(panels * 4):
                     sums[i] = 0.0
-                # The group's first 32 exceptions, one a lane.
-                start = T.call_extern("int32", "packed_head_from_lane", bounds[0], 0)
-                listing[0] = entries[T.min(start + lane, listed - 1)]
-                length[0] = T.call_extern("int32", "packed_head_from_lane", bounds[0], GROUP) - start
 
                 for c in T.serial(chunks):
                     for i in T.unroll(inner):
@@ -327,73 +374,43 @@ def head(*, columns, groups, thread_blocks, most_warps, tile, chunk, stages, dep
                                             n * 4,
                                             T.bool(False),
                                         )
-                    # Declared as read: it is written for this warp alone, so the matrix instructions need no fence.
-                    T.call_extern(
-                        "handle",
-                        f"packed_head_keep<{tile}, {chunk}>",
-                        T.access_ptr(kept[warp, 0, 0], "r", 32 * tile),
-                        T.access_ptr(ring[c % stages, 0, 0, 0], "r", chunk * tile),
-                        listing[0],
-                        lane < length[0] and ((listing[0] >> 16) & 0xFFFF) // chunk == c,
-                        lane,
-                    )
                     if lane == 0:
                         T.barrier_arrive(empty[c % stages])
 
-                T.sync_warp()
+                T.barrier_wait(done[0], 0)
                 late[0] = T.call_extern("int32", "packed_head_lane")
-                first = by * tile + late[0] % 4 * 2
-                place = late[0] // 4
+                g = late[0] // 4
+                t = late[0] % 4
                 for half in T.unroll(2):
-                    least[half] = T.call_extern("int32", "packed_head_from_lane", bounds[0], half * 8 + place)
-                    most[half] = T.call_extern("int32", "packed_head_from_lane", bounds[0], half * 8 + place + 1)
-                length[0] = T.call_extern("int32", "packed_head_most", T.max(most[0] - least[0], most[1] - least[1]))
-                start = T.call_extern("int32", "packed_head_from_lane", bounds[0], 0)
-                for e in T.serial(length[0]):
-                    for half in T.unroll(2):
-                        slot = least[half] + e - start
-                        entry[0] = T.call_extern("int32", "packed_head_from_lane", listing[0], slot % 32)
-                        if slot < 32:
-                            for n in T.unroll(panels):
-                                for i in T.unroll(2):
-                                    sums[n * 4 + half * 2 + i] = T.call_extern(
-                                        "float32",
-                                        "packed_head_add",
-                                        sums[n * 4 + half * 2 + i],
-                                        T.call_extern(
-                                            "uint32",
-                                            "packed_head_kept",
-                                            T.access_ptr(kept[warp, 0, 0], "r", 32 * tile),
-                                            slot * tile + n * 8 + late[0] % 4 * 2 + i,
-                                        ),
-                                        least[half] + e < most[half],
-                                        entry[0],
-                                    )
-                        elif least[half] + e < most[half]:
-                            entry[0] = entries[least[half] + e]
-                            for n in T.unroll(panels):
-                                for i in T.unroll(2):
-                                    sums[n * 4 + half * 2 + i] = T.call_extern(
-                                        "float32",
-                                        "packed_head_add",
-                                        sums[n * 4 + half * 2 + i],
-                                        T.call_extern(
-                                            "uint32",
-                                            "packed_head_x",
-                                            T.address_of(x[0, 0]),
-                                            (first + n * 8 + i) * columns + ((entry[0] >> 16) & 0xFFFF),
-                                            first + n * 8 + i < rows,
-                                        ),
-                                        1,
-                                        entry[0],
-                                    )
+                    for n in T.unroll(panels):
+                        for i in T.unroll(2):
+                            sums[n * 4 + half * 2 + i] += apart[warp, (half * 8 + g) * tile + n * 8 + t * 2 + i]
+                T.sync_warp()
+                # By rows of x now, so that a row's 16 logits are written together; turned in fours, which spreads the banks.
                 for half in T.unroll(2):
-                    if own < groups and group * GROUP + half * 8 + place < vocab:
+                    for n in T.unroll(panels):
+                        for i in T.unroll(2):
+                            apart[warp, (n * 8 + t * 2 + i) * GROUP + (g // 4 + half * 2 ^ t) * 4 + g % 4] = sums[
+                                n * 4 + half * 2 + i
+                            ]
+                T.sync_warp()
+                if own < groups:
+                    if vocab % 4 == 0:
                         for n in T.unroll(panels):
-                            for i in T.unroll(2):
-                                if first + n * 8 + i < rows:
-                                    logits[first + n * 8 + i, group * GROUP + half * 8 + place] = sums[
-                                        n * 4 + half * 2 + i
-                                    ]
+                            if by * tile + n * 8 + g < rows and group * GROUP + t * 4 < vocab:
+                                T.call_extern(
+                                    "handle",
+                                    "packed_head_store",
+                                    T.access_ptr(logits[by * tile + n * 8 + g, group * GROUP + t * 4], "w", 4),
+                                    T.access_ptr(apart[warp, (n * 8 + g) * GROUP + (t ^ g // 2) * 4], "r", 4),
+                                )
+                    else:
+                        for n in T.unroll(tile // 2):
+                            place = late[0] % 16
+                            line = n * 2 + late[0] // 16
+                            if by * tile + line < rows and group * GROUP + place < vocab:
+                                logits[by * tile + line, group * GROUP + place] = apart[
+                                    warp, line * GROUP + (place // 4 ^ line // 2 % 4) * 4 + place % 4
+                                ]
 
     return packed_head

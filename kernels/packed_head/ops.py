@@ -38,7 +38,7 @@ def head(x: torch.Tensor, packed: PackedHead, *, logits: torch.Tensor | None = N
     _require("logits", logits, shape, torch.float32, packed.blocks)
     if len(x):
         kernel = load("packed_head", "head", shape_of(packed.vocab, packed.columns), len(x))
-        kernel(x, packed.blocks, packed.starts, packed.entries, packed.base, logits)
+        kernel(x, packed.blocks, packed.starts, packed.leading, packed.entries, packed.base, logits)
     return logits
 
 

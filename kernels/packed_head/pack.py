@@ -28,6 +28,7 @@ import torch
 
 GROUP = 16
 BLOCK = 64
+LEADING = 32  # a warp's lanes
 WINDOW = 15
 LAST_BASE = 128  # the kernel multiplies by 2^(base - 1), which must be a finite BF16
 SLAB = 256  # rows packed at once: bounds the memory of the temporaries
@@ -43,7 +44,9 @@ class PackedHead:
 
     ``blocks`` is int32 [groups, columns / 64, 384]; ``starts`` int32 [groups, 17]: row i of a group owns
     ``entries[starts[i]:starts[i + 1]]``; ``entries`` int32: column << 16 | the value's bits (one unused entry where
-    there is no exception at all); ``base`` the window's first exponent, 1 to 128.
+    there is no exception at all); ``leading`` int32 [groups, 36]: a group's first 32 entries again, so that a kernel
+    finds them without asking where they are, then 32 times 4 bits: the row of each, the first in the lowest bits (an
+    entry that there is not has column 65535 and value 0); ``base`` the window's first exponent, 1 to 128.
     """
 
     vocab: int
@@ -51,6 +54,7 @@ class PackedHead:
     base: int
     blocks: torch.Tensor
     starts: torch.Tensor
+    leading: torch.Tensor
     entries: torch.Tensor
 
     @property
@@ -60,8 +64,8 @@ class PackedHead:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that one product reads of it."""
-        return sum(part.numel() * part.element_size() for part in (self.blocks, self.starts, self.entries))
+        """Bytes that one product reads of it where no group has more than 32 exceptions."""
+        return sum(part.numel() * part.element_size() for part in (self.blocks, self.starts, self.leading))
 
 
 def bits_of(weight: torch.Tensor) -> torch.Tensor:
@@ -79,7 +83,7 @@ def choose_base(weight: torch.Tensor) -> int:
 
 
 def pack(weight: torch.Tensor, base: int | None = None) -> PackedHead:
-    """Pack BF16 ``weight`` [vocab, columns], columns a multiple of 64 up to 65536, on the device where it lies.
+    """Pack BF16 ``weight`` [vocab, columns], columns a multiple of 64 up to 65472, on the device where it lies.
 
     Raises:
         NotPackable: For another type or shape, or where unpacking does not give back every bit.
@@ -88,8 +92,8 @@ def pack(weight: torch.Tensor, base: int | None = None) -> PackedHead:
         raise NotPackable(f"expected a matrix of bfloat16, got {weight.dtype} {tuple(weight.shape)}")
     weight = weight.contiguous()
     vocab, columns = weight.shape
-    if columns % BLOCK or columns > 1 << 16:
-        raise NotPackable(f"expected a multiple of {BLOCK} columns up to 65536, got {columns}")
+    if columns % BLOCK or columns >= 1 << 16:
+        raise NotPackable(f"expected a multiple of {BLOCK} columns up to 65472, got {columns}")
     base = choose_base(weight) if base is None else base
     if not 1 <= base <= LAST_BASE:
         raise NotPackable(f"expected a base of 1 to {LAST_BASE}, got {base}")
@@ -98,13 +102,16 @@ def pack(weight: torch.Tensor, base: int | None = None) -> PackedHead:
     entries = torch.cat([part[2] for part in parts])
     offsets = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
     rows = torch.arange(len(counts) // GROUP, device=weight.device)[:, None] * GROUP
+    entries = entries if len(entries) else entries.new_zeros(1)
+    starts = offsets[rows + torch.arange(GROUP + 1, device=weight.device)]
     packed = PackedHead(
         vocab=vocab,
         columns=columns,
         base=base,
         blocks=torch.cat([part[0] for part in parts]),
-        starts=offsets[rows + torch.arange(GROUP + 1, device=weight.device)].to(torch.int32).contiguous(),
-        entries=entries if len(entries) else entries.new_zeros(1),
+        starts=starts.to(torch.int32).contiguous(),
+        leading=_leading(starts, entries),
+        entries=entries,
     )
     _check(packed, weight)
     return packed
@@ -178,6 +185,17 @@ def _pack_slab(weight: torch.Tensor, base: int) -> tuple[torch.Tensor, torch.Ten
     value = bits_of(weight[rows, columns])
     signed = torch.where(columns >= 1 << 15, columns - (1 << 16), columns).to(torch.int32)
     return blocks, outside.sum(1), signed << 16 | value
+
+
+def _leading(starts: torch.Tensor, entries: torch.Tensor) -> torch.Tensor:
+    """Give each group's first entries and, in four words, their rows."""
+    nearest = starts[:, :1] + torch.arange(LEADING, device=starts.device)
+    there = nearest < starts[:, -1:]
+    first = torch.where(there, entries[nearest.clamp(max=len(entries) - 1)], -(1 << 16))
+    row = (nearest[:, :, None] >= starts[:, None, 1:GROUP]).sum(2)
+    row = row << torch.arange(LEADING, device=starts.device) % 8 * 4
+    words = torch.where(there, row, 0).view(-1, 4, 8).sum(2)
+    return torch.cat([first, torch.where(words >= 1 << 31, words - (1 << 32), words)], dim=1).to(torch.int32)
 
 
 def _words_of_codes(codes: torch.Tensor) -> torch.Tensor:

@@ -6,8 +6,9 @@ The order, which is the same for every tile and row count:
 1. The sum starts from +0 in FP32. Columns come in chunks of 16, ascending.
 2. A chunk's 16 products and the sum so far make the next sum, in FP32, in a tensor core with BF16 operands.
    Weights come from the main stream: where the row has an exception it holds a zero of the exception's sign.
-3. The row's exceptions follow, columns ascending: the product rounded to FP32, then the sum rounded to FP32, to
-   nearest, ties to even.
+3. Apart from that, the row's exceptions are summed from +0, columns ascending: each product rounded to FP32, then each
+   sum rounded to FP32, to nearest, ties to even.
+4. The logit is the sum of both, rounded likewise.
 
 What a tensor core does inside step 2 is not published. This reference adds a chunk's products in float64, ascending,
 then the sum, and rounds once to FP32; ``error_bound`` says how far a kernel may be from that. The promise that it
@@ -16,7 +17,7 @@ coarser than 2^-23 of the largest magnitude in the step; each step's result is r
 
 Special values. A NaN in ``x`` makes its whole row NaN; a NaN weight makes its column of the logits NaN. An infinity in
 ``x`` makes its row infinite or NaN, never finite: against an exception it is NaN, since the main stream holds a zero
-there. Zeros of either sign add nothing: a sum of zeros is +0 after step 2, so the logit of a row of zeros is +0.
+there. Zeros of either sign add nothing: a sum of zeros is +0.
 Subnormal x, products and sums keep their values. A row of x sees no other row. Which NaN comes out is not promised.
 """
 
@@ -54,18 +55,20 @@ def _sums(x: torch.Tensor, packed: PackedHead) -> tuple[torch.Tensor, torch.Tens
             size += product.abs()
         sums = (sums.to(torch.float64) + total).to(torch.float32)
         bound += TERMS * (UNIT * size + 2.0**-149)
-    return _add_exceptions(sums, bound, x, packed)
+    apart, doubt = _exceptions(x, packed)
+    return sums + apart, bound + doubt + UNIT * (sums + apart).abs().to(torch.float64)
 
 
-def _add_exceptions(
-    sums: torch.Tensor, bound: torch.Tensor, x: torch.Tensor, packed: PackedHead
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _exceptions(x: torch.Tensor, packed: PackedHead) -> tuple[torch.Tensor, torch.Tensor]:
+    """Give the sums of the exceptions and how far they are from exact ones."""
     rows, columns, values = exceptions_of(packed, 0, packed.vocab)
     weights = values.to(torch.int16).view(torch.bfloat16).to(torch.float32)
+    sums = torch.zeros(len(x), packed.vocab, dtype=torch.float32, device=x.device)
+    bound = torch.zeros(len(x), packed.vocab, dtype=torch.float64, device=x.device)
     turn = torch.arange(len(rows), device=x.device) - torch.searchsorted(rows, rows)
     for e in range(int(turn.max()) + 1 if len(turn) else 0):
         now = turn == e
         product = x[:, columns[now]].to(torch.float32) * weights[now]
         sums[:, rows[now]] += product
-        bound[:, rows[now]] += UNIT * (sums[:, rows[now]].abs().to(torch.float64) + product.abs().to(torch.float64))
+        bound[:, rows[now]] += UNIT * (sums[:, rows[now]].abs() + product.abs()).to(torch.float64) + 2.0**-148
     return sums, bound

@@ -10,7 +10,7 @@ import torch
 from ds41_kernels.packed_head import ops, reference
 from ds41_kernels.packed_head.pack import PackedHead, pack
 
-Kernel = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, int, torch.Tensor], None]
+Kernel = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, int, torch.Tensor], None]
 
 
 @pytest.fixture
@@ -28,12 +28,14 @@ def asked(monkeypatch: pytest.MonkeyPatch, packed: PackedHead) -> list[tuple[str
         x: torch.Tensor,
         blocks: torch.Tensor,
         starts: torch.Tensor,
+        leading: torch.Tensor,
         entries: torch.Tensor,
         base: int,
         logits: torch.Tensor,
     ) -> None:
         assert blocks is packed.blocks
         assert starts is packed.starts
+        assert leading is packed.leading
         assert entries is packed.entries
         assert base == packed.base
         logits.copy_(reference.head(x, packed))

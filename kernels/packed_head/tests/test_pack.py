@@ -128,11 +128,11 @@ def test_exceptions_of_a_row_ascend_and_padding_has_none() -> None:
 
 
 def test_columns_past_32767_fit_an_entry() -> None:
-    weight = torch.zeros(1, 65536, dtype=torch.bfloat16)
-    weight[0, [0, 32767, 32768, 65535]] = torch.tensor([3.0, float("inf"), 1e-39, -5.0], dtype=torch.bfloat16)
+    weight = torch.zeros(1, 65472, dtype=torch.bfloat16)
+    weight[0, [0, 32767, 32768, 65471]] = torch.tensor([3.0, float("inf"), 1e-39, -5.0], dtype=torch.bfloat16)
     packed = packing.pack(weight, 1)
     assert same_bits(packing.unpack(packed), weight)
-    assert [entry >> 16 for entry in row_entries(packed, 0)] == [0, 32767, 32768, 65535]
+    assert [entry >> 16 for entry in row_entries(packed, 0)] == [0, 32767, 32768, 65471]
 
 
 def test_the_window_is_the_one_with_fewest_exceptions_and_of_equals_the_lowest() -> None:
@@ -165,8 +165,8 @@ def test_multiplying_by_the_window_gives_the_weight_exactly() -> None:
         (torch.zeros(4, 64), None, "expected a matrix of bfloat16, got torch.float32"),
         (torch.zeros(4, 4, 64, dtype=torch.bfloat16), None, "expected a matrix of bfloat16"),
         (torch.zeros(0, 64, dtype=torch.bfloat16), None, "expected a matrix of bfloat16"),
-        (torch.zeros(4, 96, dtype=torch.bfloat16), None, "expected a multiple of 64 columns up to 65536, got 96"),
-        (torch.zeros(1, 65600, dtype=torch.bfloat16), None, "got 65600"),
+        (torch.zeros(4, 96, dtype=torch.bfloat16), None, "expected a multiple of 64 columns up to 65472, got 96"),
+        (torch.zeros(1, 65536, dtype=torch.bfloat16), None, "got 65536"),
         (torch.zeros(4, 64, dtype=torch.bfloat16), 0, "expected a base of 1 to 128, got 0"),
         (torch.zeros(4, 64, dtype=torch.bfloat16), 129, "expected a base of 1 to 128, got 129"),
     ],
@@ -193,3 +193,15 @@ def test_a_lost_bit_is_refused_and_named(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_transposed_matrix_is_packed_like_its_copy() -> None:
     weight = weights((64, 128), "mixed", torch.Generator().manual_seed(9)).t()
     assert torch.equal(packing.pack(weight).blocks, packing.pack(weight.contiguous()).blocks)
+
+
+@given(kind=st.sampled_from(KINDS), seed=st.integers(0, 1 << 30))
+def test_the_first_entries_of_a_group_stand_in_a_table_with_their_rows(kind: str, seed: int) -> None:
+    packed = packing.pack(weights((40, 64), kind, torch.Generator().manual_seed(seed)), 112)
+    for group, line in enumerate(packed.leading.tolist()):
+        bounds = packed.starts[group].tolist()
+        listed = [(row, e) for row in range(16) for e in packed.entries[bounds[row] : bounds[row + 1]].tolist()][:32]
+        rows = sum((word & 0xFFFFFFFF) << 32 * i for i, word in enumerate(line[32:]))
+        assert [(rows >> 4 * i & 15, e) for i, e in enumerate(line[:32]) if i < len(listed)] == listed
+        assert line[len(listed) : 32] == [-65536] * (32 - len(listed))
+        assert not rows >> 4 * len(listed)

@@ -49,11 +49,12 @@ def scalar(x: torch.Tensor, packed: PackedHead, row: int, place: int) -> float:
         for k in range(first, first + 16):
             chunk += values[k] * stream[k]
         total = to_fp32(total + chunk)
+    apart = 0.0
     _, columns, bits = exceptions_of(packed, place, place + 1)
     for k, pattern in zip(columns.tolist(), bits.tolist(), strict=True):
         weight = struct.unpack("f", struct.pack("I", pattern << 16))[0]
-        total = to_fp32(total + to_fp32(values[k] * weight))
-    return total
+        apart = to_fp32(apart + to_fp32(values[k] * weight))
+    return to_fp32(total + apart)
 
 
 @given(seed=st.integers(0, 1 << 30), scale=st.sampled_from((-140, -60, 0, 60)), blocks=st.integers(1, 2))
@@ -176,15 +177,17 @@ def test_zeros_of_either_sign_sum_to_plus_zero() -> None:
     assert same_bits(reference.head(x, packed), torch.zeros(4, 2))
 
 
-def test_exceptions_come_after_the_main_stream_in_ascending_order() -> None:
-    # 2^30 swallows a 1 that comes after it, and not one that comes when it has been cancelled.
+def test_exceptions_are_summed_apart_in_ascending_order() -> None:
+    # 2^30 swallows a 3 that is added to it: the order decides what is left when the two large ones have cancelled.
     weight = torch.zeros(1, 64, dtype=torch.bfloat16)
-    weight[0, [1, 20, 60]] = torch.tensor([2.0**30, -(2.0**30), 2.0**29], dtype=torch.bfloat16)
-    weight[0, 50] = 1.0
+    weight[0, [1, 20, 40, 60]] = torch.tensor([2.0**30, 3.0, -(2.0**30), 5.0], dtype=torch.bfloat16)
+    weight[0, 50] = 2.0**-10
     x = torch.ones(1, 64, dtype=torch.bfloat16)
-    packed = pack(weight, 113)  # of these only 1 is in the window
-    assert packed.exceptions == 3
-    assert float(reference.head(x, packed)) == ((1 + 2.0**30) - 2.0**30 - 1) + 2.0**29
+    packed = pack(weight, 106)  # of these only 2^-10 is in the window
+    assert packed.exceptions == 4
+    assert float(reference.head(x, packed)) == 5 + 2.0**-10
+    weight[0, [1, 20, 40, 60]] = torch.tensor([2.0**30, -(2.0**30), 3.0, 5.0], dtype=torch.bfloat16)
+    assert float(reference.head(x, pack(weight, 106))) == 8 + 2.0**-10
 
 
 def test_many_exceptions_in_one_row_are_all_added() -> None:

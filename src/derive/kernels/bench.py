@@ -7,6 +7,7 @@ Edge: the store, a Python with torch as a child process, the project's records/ 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -27,11 +28,11 @@ from derive.kernels.bundle import (
     WHEELS,
     Member,
     Site,
+    lay_out,
     manifest_member,
     program_members,
     site_of,
     tree_members,
-    unpack_bundle,
     unpacked_wheel_members,
     write_bundle,
 )
@@ -48,7 +49,9 @@ PACKAGE = "ds41-kernels-unpacked"
 """The derivation whose tree holds the package ds41_kernels at its top."""
 
 RECORDS = "records/kernels"
+DEVICES = Path("/dev")
 _HOST: Platform = "linux/amd64"
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 ELSEWHERE = (
     "on a machine with a GPU: derive kernels bench --pack FILE here, unpack FILE there, "
     "python3 kernels/run.py --all --out out; then here: derive kernels bench --record out/report.json"
@@ -170,6 +173,11 @@ def keep_report(project: Project, data: bytes, *, where: str, name: str | None) 
         InputErrors: everything that is wrong with it; a name that is taken by another record.
     """
     report = parse_report(data, where)
+    if report.card is None:
+        raise InputErrors.one("the run saw no GPU, so there is nothing to keep", where=where, hint=ELSEWHERE)
+    if name is not None and not _NAME.fullmatch(name):
+        hint = "use lower-case letters, digits, . _ and -"
+        raise InputErrors.one(f"not a name for a record: {name!r}", where="--name", hint=hint)
     document = record_of(report)
     text = json.dumps(document, indent=1, ensure_ascii=False, sort_keys=True).encode() + b"\n"
     folder = project.root / RECORDS
@@ -185,7 +193,7 @@ def keep_report(project: Project, data: bytes, *, where: str, name: str | None) 
     return Recorded(record=record, picture=picture, report=report, lines=summary(report))
 
 
-def run_here(bundle: Bundle, python: str, *, jobs: int, arguments: Sequence[str] = ()) -> bytes:
+def run_here(bundle: Bundle, python: str, *, arguments: Sequence[str] = ()) -> bytes:
     """Run a bundle with a Python that has torch, on the GPU of this machine; return the report.
 
     Raises:
@@ -196,9 +204,7 @@ def run_here(bundle: Bundle, python: str, *, jobs: int, arguments: Sequence[str]
         raise HostRefuses(f"no kernel can be timed here: {why}", hint=ELSEWHERE)
     with tempfile.TemporaryDirectory(prefix="derive-bench-") as temporary:
         folder = Path(temporary)
-        with (folder / "bundle").open("wb") as file:
-            write_bundle(bundle.members, file, jobs=jobs)
-        start = unpack_bundle(folder / "bundle", folder)
+        start = lay_out(bundle.members, folder)
         words = [python, str(start), "--all", "--out", str(folder / "out"), *arguments]
         status = subprocess.run(words, stdout=sys.stderr, check=False).returncode
         report = folder / "out" / "report.json"
@@ -209,7 +215,7 @@ def run_here(bundle: Bundle, python: str, *, jobs: int, arguments: Sequence[str]
 
 def gpu_refusal(python: str) -> str | None:
     """Say why kernels cannot run here with a Python, or None when they can."""
-    if not any(Path("/dev").glob("nvidia[0-9]*")):
+    if not any(DEVICES.glob("nvidia[0-9]*")):
         return "this machine has no NVIDIA GPU"
     probe = "import sys, torch; sys.exit(0 if torch.cuda.is_available() else 9)"
     try:
@@ -218,4 +224,4 @@ def gpu_refusal(python: str) -> str | None:
         return f"{python} cannot be run: {(error.strerror or '').lower()}"
     if done.returncode == 9:
         return f"torch of {python} sees no GPU"
-    return f"{python} has no torch: {done.stderr.strip().splitlines()[-1:]}" if done.returncode else None
+    return f"{python} has no torch" if done.returncode else None

@@ -246,15 +246,17 @@ def _header(one: Member) -> bytes:
     return info.tobuf(format=tarfile.PAX_FORMAT, encoding="utf-8", errors="surrogateescape")
 
 
-def unpack_bundle(file: Path, folder: Path) -> Path:
-    """Unpack a bundle into a folder; return where its run.py lies.
-
-    Raises:
-        InputErrors: when it is none.
-    """
-    try:
-        with tarfile.open(file, "r:xz") as archive:
-            archive.extractall(folder, filter="data")
-    except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
-        raise InputErrors.one(f"not a bundle: {error}", where=str(file)) from error
+def lay_out(members: Iterable[Member], folder: Path) -> Path:
+    """Write the members below a folder, as unpacking their archive would; return where run.py lies."""
+    for one in members:
+        path = folder / _TOP / one.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if one.link is not None:
+            path.symlink_to(one.link)
+        elif one.read is None:
+            path.mkdir(exist_ok=True)
+        else:
+            with path.open("xb") as file:
+                file.writelines(one.read())
+            path.chmod(0o755 if one.executable else 0o644)
     return folder / _TOP / "run.py"

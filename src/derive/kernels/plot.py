@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from derive.kernels.report import Peer, Report, Timed, us
 
-_LEFT, _RIGHT, _TOP, _ROW, _BOTTOM = 300, 250, 74, 30, 46
+_LEFT, _RIGHT, _TOP, _ROW, _BOTTOM = 300, 300, 74, 30, 46
 _SCALE = 520
 """Pixels between the smallest and the greatest time."""
 
@@ -22,7 +22,7 @@ _STEPS = (1, 2, 5)
 
 def plot(report: Report) -> str:
     """Return the picture; one without a time says so."""
-    rows = [one for one in report.timed if one.time_ns is not None]
+    rows = report.timed
     height = _TOP + _ROW * max(1, len(rows)) + _BOTTOM
     width = _LEFT + _SCALE + _RIGHT
     lines = [
@@ -87,7 +87,7 @@ def _key(report: Report) -> Iterator[str]:
     yield _text(16, 48, "".join(facts), colour=_PALE, size=12)
     x = _LEFT + _SCALE + 24
     for index, (mark, label) in enumerate(
-        ((_floor_mark(x, 14), "floor"), (_time_mark(x, 30, _TIME), "median"), (_target_mark(x, 46), "target"))
+        ((_floor_mark(x, 14), "floor"), (_time_mark(x, 30, _TIME), "median"), (_target_mark(x, 54), "target"))
     ):
         yield mark
         yield _text(x + 14, 18 + 16 * index, label, size=12)
@@ -105,27 +105,28 @@ def _grid(scale: _Scale, height: int) -> Iterator[str]:
 
 
 def _row(scale: _Scale, one: Timed, y: int) -> Iterator[str]:
-    assert one.time_ns is not None
-    colour = _MISSED if one.met is False else _TIME
+    colour = _MISSED if one.met is False or one.time_ns is None else _TIME
     yield _text(_LEFT - 16, y - 2, one.label, anchor="end")
     yield _text(_LEFT - 16, y + 11, one.kernel, anchor="end", colour=_PALE, size=11)
-    floor, time = scale.x(one.floor_ns), scale.x(one.time_ns)
-    yield f'<path d="M{floor:.1f} {y}H{time:.1f}" stroke="{colour}" stroke-width="3" stroke-opacity="0.35"/>'
+    floor = scale.x(one.floor_ns)
+    if one.time_ns is not None:
+        time = scale.x(one.time_ns)
+        yield f'<path d="M{floor:.1f} {y}H{time:.1f}" stroke="{colour}" stroke-width="3" stroke-opacity="0.35"/>'
     if one.low_ns is not None and one.high_ns is not None:
         yield f'<path d="M{scale.x(one.low_ns):.1f} {y}H{scale.x(one.high_ns):.1f}" stroke="{colour}"/>'
     yield _floor_mark(floor, y)
-    for peer in one.peers:
-        if peer.time_ns is not None:
-            yield _peer_mark(scale.x(peer.time_ns), y)
+    yield from (_peer_mark(scale.x(peer.time_ns), y) for peer in one.peers if peer.time_ns is not None)
     if one.target_ns is not None:
         yield _target_mark(scale.x(one.target_ns), y)
-    yield _time_mark(time, y, colour)
+    if one.time_ns is not None:
+        yield _time_mark(scale.x(one.time_ns), y, colour)
     yield _text(_LEFT + _SCALE + 24, y - 2, _said(one), colour=colour)
     yield _text(_LEFT + _SCALE + 24, y + 11, "; ".join(_peer_text(peer) for peer in one.peers), colour=_PALE, size=11)
 
 
 def _said(one: Timed) -> str:
-    assert one.time_ns is not None
+    if one.time_ns is None:
+        return "failed: no time"
     missed = "" if one.target_ns is None else f", target {us(one.target_ns)}{'' if one.met else ' missed'}"
     return f"{us(one.time_ns)} us, {one.time_ns / one.floor_ns:.2f} x floor{missed}"
 

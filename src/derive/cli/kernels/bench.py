@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if why is not None:
         raise HostRefuses(f"no kernel can be timed here: {why}", hint=ELSEWHERE)
     with LocalStore(store_folder(args)) as store:
-        report = run_here(_gather(args, project, store), args.python, jobs=jobs_of(args))
+        report = run_here(_gather(args, project, store), args.python)
     return _record(args, project, report, "the report")
 
 

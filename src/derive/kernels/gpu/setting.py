@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -142,6 +143,6 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
-def decimal(value: float) -> dict[str, str]:
-    """Write a number that is no integer as reports do."""
-    return {"decimal": f"{value:.6g}"}
+def decimal(value: float) -> dict[str, str] | None:
+    """Write a number that is no integer as reports do; NaN and infinity are null."""
+    return {"decimal": f"{value:.6g}"} if math.isfinite(value) else None

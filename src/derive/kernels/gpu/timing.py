@@ -170,6 +170,7 @@ class Replay:
 
     def __init__(self, once: Sequence[buffers.Launch]) -> None:
         self.copies = len(once)
+        self._once = tuple(once)  # a graph knows addresses: whoever owns the buffers has to live as long
         repeats = -(-_LEAST_LAUNCHES // len(once))
         wanted = [*once] * repeats
         self.launches = len(wanted)
