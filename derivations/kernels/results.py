@@ -32,7 +32,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         _OUTCOMES[report.nodeid] = outcome
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
+def pytest_sessionfinish() -> None:
     """Write the file."""
     lines = [f"{outcome:8}{name}\n" for name, outcome in sorted(_OUTCOMES.items())]
     Path(os.environ["DERIVE_RESULTS"]).write_text("".join(lines), encoding="utf-8")

@@ -84,7 +84,7 @@ class Case:
         return f"{self.program}/{self.shape}"
 
     def small(self) -> Case:
-        """The case to run under compute-sanitizer: itself, or the same program over less data if it has such a shape."""
+        """The case to run under compute-sanitizer: itself, or the same program over less data where it can."""
         return self
 
     def state(self, device: torch.device, generator: torch.Generator) -> Tensors:
@@ -92,8 +92,10 @@ class Case:
         return {}
 
     def inputs(self, state: Tensors, rows: int, kind: str, generator: torch.Generator) -> Tensors:
-        """Fresh rows. Kind "random" is what the model feeds it; others are the case's own ("extreme": NaN, infinities,
-        subnormals, ties, the largest numbers, mixed in single rows).
+        """Fresh rows of a kind.
+
+        "random" is what the model feeds it; others are the case's own ("extreme": NaN, infinities, subnormals, ties,
+        the largest numbers, mixed in single rows).
         """
         raise NotImplementedError
 
@@ -110,7 +112,7 @@ class Case:
         raise NotImplementedError
 
     def compare(self, state: Tensors, inputs: Tensors, got: Tensors, wanted: Tensors) -> Comparison:
-        """Judge outputs against the reference's. Default: every bit, all NaNs of a format being equal only if their bits are."""
+        """Judge outputs against the reference's. Default: every bit, those of NaN too."""
         return compare_bits(got, wanted)
 
     def moved_bytes(self, state: Tensors, rows: int) -> int:
@@ -138,9 +140,8 @@ def compare_bits(got: Tensors, wanted: Tensors) -> Comparison:
             first = int(differs.nonzero()[0])
             place = tuple(int(i) for i in torch.unravel_index(torch.tensor(first), left.shape))
             values = " wanted ".join(bytes(t[first].flip(0).tolist()).hex() for t in (a, b))
-            problems.append(
-                f"{name}: {count} of {left.numel()} differ, first at {place}: 0x{values.replace('wanted ', 'wanted 0x')}"
-            )
+            said = values.replace("wanted ", "wanted 0x")
+            problems.append(f"{name}: {count} of {left.numel()} differ, first at {place}: 0x{said}")
     return Comparison(problems=tuple(problems))
 
 

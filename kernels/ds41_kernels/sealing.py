@@ -142,7 +142,7 @@ def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
             if kernel is None:
                 failure = _WATCH.here.failure
                 reason = f"its entry cannot be loaded: {failure}" if failure else "its entry cannot be loaded"
-                raise KernelMissing(unit, key=key, folder=path, reason=reason) from failure
+                raise KernelMissing(unit, key=key, folder=path, reason=reason) from failure  # noqa: TRY301 - counted below
         except KernelMissing:
             _WATCH.count(hit=False)
             raise
@@ -160,10 +160,10 @@ def _require_entry(cache: Any, unit: str, key: str, path: Path) -> None:
         raise KernelMissing(unit, key=expected.key, folder=path.parent, reason=reason)
     if not path.is_dir():
         raise KernelMissing(unit, key=key, folder=path.parent, reason="not in the cache")
-    absent = sorted(Path(file).name for file in cache._get_missing_complete_cache_files(str(path)))
+    absent = sorted(Path(file).name for file in cache._get_missing_complete_cache_files(str(path)))  # noqa: SLF001 - TileLang has no other way
     if absent:
         raise KernelMissing(unit, key=key, folder=path, reason=f"its entry lacks {', '.join(absent)}")
-    if not cache._verify_cache_dir_integrity(str(path)):
+    if not cache._verify_cache_dir_integrity(str(path)):  # noqa: SLF001 - likewise
         raise KernelMissing(
             unit, key=key, folder=path, reason="its entry is damaged: a file is not as its manifest says"
         )

@@ -3,8 +3,8 @@
 
 A warp owns one group of 16 vocabulary rows and streams its blocks over all columns, a few blocks ahead, with 16-byte
 loads past L1. A block's order in memory is the order of the tensor core's fragments, so shared memory holds activations
-only: a ring of column chunks, each read by all warps of the thread block. One more warp fills the ring with ``cp.async``
-and adds up the exceptions while their columns of x are there, so that the others do nothing but weights.
+only: a ring of column chunks, each read by all warps of the thread block. One more warp fills the ring with
+``cp.async`` and adds up the exceptions while their columns of x are there: the others do nothing but weights.
 
 ``reference.py`` states the numerics, ``pack.py`` the storage. The sum over columns of one output is one chain of matrix
 instructions in one order, of one kind for an architecture: a row's bits depend on neither the row count, the tile nor
@@ -386,7 +386,7 @@ def head(*, columns, groups, thread_blocks, most_warps, tile, chunk, stages, dep
                         for i in T.unroll(2):
                             sums[n * 4 + half * 2 + i] += apart[warp, (half * 8 + g) * tile + n * 8 + t * 2 + i]
                 T.sync_warp()
-                # By rows of x now, so that a row's 16 logits are written together; turned in fours, which spreads the banks.
+                # By rows of x now, so that a row's 16 logits are written together; fours turned to spread the banks.
                 for half in T.unroll(2):
                     for n in T.unroll(panels):
                         for i in T.unroll(2):

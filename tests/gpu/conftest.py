@@ -20,10 +20,6 @@ from derive.kernels.bench import Wanted, gather, gpu_refusal, run_here
 from support.cli import CHECKOUT
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "gpu: runs kernels on a GPU, and needs minutes of it")
-
-
 @pytest.fixture(scope="session")
 def report() -> Mapping[str, Any]:
     """Return what the run reports."""

@@ -70,9 +70,18 @@ def unit(tile: str, rows: list[int | None], arguments: dict[str, int]) -> dict[s
     """Compile a tile of the trivial kernel, and describe it as the index does."""
     key = tilelang.compile(double(**arguments), out_idx=None, **SETTINGS)._tilelang_cache_key
     return {
-        "unit": f"trivial/double/f32/{tile}/{GPU}", "kernel": "trivial", "program": "double", "function": "double",
-        "shape": "f32", "tile": tile, "gpu": GPU, "rows": rows, "arguments": arguments,
-        "pass-configs": {}, "compile-flags": [], "keys": {os.uname().machine: key},
+        "unit": f"trivial/double/f32/{tile}/{GPU}",
+        "kernel": "trivial",
+        "program": "double",
+        "function": "double",
+        "shape": "f32",
+        "tile": tile,
+        "gpu": GPU,
+        "rows": rows,
+        "arguments": arguments,
+        "pass-configs": {},
+        "compile-flags": [],
+        "keys": {os.uname().machine: key},
     }
 
 
@@ -184,7 +193,7 @@ def test_a_kernel_of_another_machine_is_named(folder: Path) -> None:
 
 def test_another_folder_than_tilelangs_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILELANG_CACHE_DIR", str(folder / "elsewhere"))
-    with pytest.raises(ValueError, match="TILELANG_CACHE_DIR is .*, and these kernels are in "):
+    with pytest.raises(ValueError, match=r"TILELANG_CACHE_DIR is .*, and these kernels are in "):
         runtime.KernelCache(folder).load("trivial", "double", "f32", 1, GPU)
 
 
@@ -207,7 +216,8 @@ def test_sealed_a_foreign_kernel_that_is_built_is_loaded_and_one_that_is_not_is_
     assert files(folder) == before
 
 
-def test_sealed_a_compiler_called_past_the_cache_is_an_error(folder: Path) -> None:
+@pytest.mark.usefixtures("folder")
+def test_sealed_a_compiler_called_past_the_cache_is_an_error() -> None:
     from tilelang.contrib import nvcc
 
     sealing.seal()

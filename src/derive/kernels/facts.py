@@ -123,16 +123,20 @@ def parse_launch(data: bytes, where: str) -> Launch:
 
 
 def clashes(facts: Mapping[str, Facts], cubins: Mapping[str, Digest | None]) -> Iterator[tuple[str, str]]:
-    """Yield the units that a cache could not tell from an earlier one, and why: one key, or one for two cubins."""
+    """Yield the units that a cache could not tell from an earlier one, and why: one key for two cubins.
+
+    Units of one key and one cubin are one program under two names, and share their entry.
+    """
     seen: dict[tuple[str, str], str] = {}
     binaries: dict[str, str] = {}
     for name, one in facts.items():
         others: dict[str, list[str]] = {}
         for machine, key in sorted(one.launch.keys.items()):
-            if (other := seen.setdefault((machine, key), name)) != name:
+            other = seen.setdefault((machine, key), name)
+            if cubins[other] != cubins[name]:
                 others.setdefault(other, []).append(f"{key[:12]} on {machine}")
         for other, keys in others.items():
-            yield name, f"has the cache key of {other}: {', '.join(keys)}"
+            yield name, f"has the cache key of {other}, and other machine code: {', '.join(keys)}"
         other = binaries.setdefault(one.launch.binary_key, name)
         if cubins[other] != cubins[name] and other not in others:
             yield name, f"has the binary key of {other}, and other machine code: {one.launch.binary_key[:12]}"

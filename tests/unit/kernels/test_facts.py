@@ -72,7 +72,12 @@ def test_units_with_keys_of_their_own_do_not_clash_even_where_their_cubin_is_one
 def test_two_units_with_one_key_are_told_once_with_its_machines() -> None:
     cubins = {"a": sha256(b"1"), "b": sha256(b"2")}
     (found,) = clashes({"a": facts("1", "x"), "b": facts("1", "x")}, cubins)
-    assert found == ("b", "has the cache key of a: 1-a on aarch64, 1-x on x86_64")
+    assert found == ("b", "has the cache key of a, and other machine code: 1-a on aarch64, 1-x on x86_64")
+
+
+def test_two_units_of_one_program_share_their_key() -> None:
+    cubins = {"a": sha256(b"1"), "b": sha256(b"1")}
+    assert list(clashes({"a": facts("1", "x"), "b": facts("1", "x")}, cubins)) == []
 
 
 def test_one_binary_key_for_two_binaries_is_told() -> None:
