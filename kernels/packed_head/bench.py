@@ -21,6 +21,7 @@ class Head(Case):
 
     program = "head"
     kinds = ("random", "extreme")
+    small_rows = (3,)
 
     def __init__(
         self,
@@ -46,8 +47,8 @@ class Head(Case):
         return f"head/{self.label}"
 
     def small(self) -> Case:
-        """Two thread blocks and a part of a third."""
-        return Head(label="small", vocab=600, rows=self.small_rows, awkward=True)
+        """One thread block, not all of whose warps have rows of their own."""
+        return Head(label="small", vocab=200, rows=self.small_rows, awkward=True)
 
     def state(self, device: torch.device, generator: torch.Generator) -> Tensors:
         """Packed weights."""
@@ -163,7 +164,7 @@ def cases() -> Sequence[Case]:
     three = tuple(Timing(rows=rows) for rows in (1, 6, 48, 96))
     return (
         Head(label="tp4-32320", vocab=32320, rows=ends, timings=four, peers=(CuBlas(32320),)),
-        Head(label="tp3-43094", vocab=43094, rows=(1, 6, 17, 48, 96), timings=three, peers=(CuBlas(43094),)),
+        Head(label="tp3-43094", vocab=43094, rows=(1, 6, 9, 17, 48, 49, 96), timings=three, peers=(CuBlas(43094),)),
         Head(label="tp3-43092", vocab=43092, rows=(6, 48)),
         Head(label="awkward-3003", vocab=3003, rows=ends, awkward=True),
     )

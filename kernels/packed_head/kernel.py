@@ -4,7 +4,7 @@
 A warp owns one group of 16 vocabulary rows and streams its blocks over all columns, a few blocks ahead, with 16-byte
 loads past L1. A block's order in memory is the order of the tensor core's fragments, so shared memory holds activations
 only: a ring of column chunks, each read by all warps of the thread block. One more warp fills the ring with
-``cp.async`` and adds up the exceptions while their columns of x are there: the others do nothing but weights.
+``cp.async``, and two add up the exceptions while their columns of x are there: the others do nothing but weights.
 
 ``reference.py`` states the numerics, ``pack.py`` the storage. The sum over columns of one output is one chain of matrix
 instructions in one order, of one kind for an architecture: a row's bits depend on neither the row count, the tile nor
@@ -117,8 +117,9 @@ static __device__ __noinline__ void packed_head_rest(void *apart, const void *x,
     }
 }
 
+// Four logits, which nothing here reads again.
 static __device__ __forceinline__ void packed_head_store(void *to, const void *from) {
-  *static_cast<float4 *>(to) = *static_cast<const float4 *>(from);
+  __stcs(static_cast<float4 *>(to), *static_cast<const float4 *>(from));
 }
 
 // The lane, asked for anew: what depends on it is not computed before the loop, which needs the registers.
@@ -133,6 +134,7 @@ GROUP = 16  # vocabulary rows of one block
 BLOCK = 64  # columns of one block
 REGISTERS = 65536  # of a multiprocessor, which gives them to four warps at a time
 OTHERS = 36  # registers of a thread beside sums and weights on their way
+ADDERS = 2  # warps for exceptions, which take turns with a thread block's groups
 WORDS = 384  # 32-bit words of one block: 256 of signs and mantissas, 128 of exponent codes
 
 
@@ -153,11 +155,13 @@ def head(*, columns, groups, thread_blocks, most_warps, tile, chunk, stages, dep
     Row count, vocabulary, groups and length of the exception list are dynamic.
     """
     warpgroups = instruction == "wgmma"
-    together = 4 if warpgroups else 1  # warps that share an instruction
+    together = 4 if warpgroups else ADDERS  # warps that share an instruction, or the warps for exceptions
     warps = min(most_warps, -(-groups // (thread_blocks * together)) * together)
-    registers = REGISTERS // (32 * (-(-(warps + 1) // 4) * 4))
+    threads = 32 * (warps + 1 + ADDERS)
+    registers = REGISTERS // (-(-threads // 128) * 128)
     while depth > 1 and tile // 2 + 12 * depth + OTHERS > registers:
         depth //= 2
+    shares = warps // ADDERS  # groups of one warp for exceptions
     inner = chunk // BLOCK
     chunks = columns // chunk
     blocks = columns // BLOCK
@@ -182,7 +186,7 @@ def head(*, columns, groups, thread_blocks, most_warps, tile, chunk, stages, dep
         base: T.int32,
         logits: T.Tensor((rows, vocab), "float32"),
     ):
-        with T.Kernel(T.ceildiv(groups, warps), T.ceildiv(rows, tile), threads=32 * (warps + 1)) as (bx, by):
+        with T.Kernel(T.ceildiv(groups, warps), T.ceildiv(rows, tile), threads=threads) as (bx, by):
             T.import_source(HELPERS)
             # 64 columns of a row in 128 bytes: piece p of row r lies at p ^ r % 8, so that 8 rows meet all banks.
             ring = T.alloc_shared((stages, inner, tile, BLOCK), "bfloat16")
@@ -191,13 +195,13 @@ def head(*, columns, groups, thread_blocks, most_warps, tile, chunk, stages, dep
             a = T.alloc_local((16,), "uint32")
             b = T.alloc_local((4,), "uint32")
             sums = T.alloc_local((panels * 4,), "float32")
-            entry = T.alloc_local((warps,), "int32")
-            places = T.alloc_local((-(-warps // 8),), "int32")
+            entry = T.alloc_local((shares,), "int32")
+            places = T.alloc_local((-(-shares // 8),), "int32")
             late = T.alloc_local((1,), "int32")
             descriptor = T.alloc_local((1,), "uint64")
             full = T.alloc_barrier([32] * stages)
-            empty = T.alloc_barrier([warps] * stages)
-            done = T.alloc_barrier([32])
+            empty = T.alloc_barrier([warps + ADDERS] * stages)
+            done = T.alloc_barrier([32 * ADDERS])
 
             thread = T.get_thread_binding()
             lane = thread % 32
@@ -227,49 +231,60 @@ def head(*, columns, groups, thread_blocks, most_warps, tile, chunk, stages, dep
                                 by * tile + i * down + lane // across < rows,
                             )
                     T.ptx_commit_group()
-                    if c == 0:
-                        for i in T.unroll(warps):
-                            entry[i] = leading[T.min(bx * warps + i, groups - 1), lane]
-                        for i in T.unroll(-(-warps // 8)):
-                            places[i] = leading[T.min(bx * warps + i * 8 + lane // 4, groups - 1), 32 + lane % 4]
-                        T.call_extern(
-                            "handle",
-                            f"packed_head_zero<{warps * GROUP * tile}>",
-                            T.access_ptr(apart[0, 0], "w", warps * GROUP * tile),
-                            lane,
-                        )
-                    else:
+                    if c > 0:
                         T.ptx_wait_group(1)
                         if warpgroups:
                             T.fence_proxy_async()
                         T.barrier_arrive(full[(c - 1) % stages])
-                        T.sync_warp()
-                        for i in T.unroll(warps):
-                            T.call_extern(
-                                "handle",
-                                f"packed_head_apart<{tile}, {chunk}>",
-                                T.access_ptr(apart[i, 0], "rw", GROUP * tile),
-                                T.access_ptr(ring[(c - 1) % stages, 0, 0, 0], "r", chunk * tile),
-                                c - 1,
-                                entry[i],
-                                places[i // 8],
-                                i % 8 * 4,
-                                lane,
-                            )
-                for i in T.serial(T.min(warps, groups - bx * warps)):
-                    if starts[bx * warps + i, GROUP] - starts[bx * warps + i, 0] > 32:
+            elif warp > warps:
+                # Group i of this warp is group i * ADDERS + turn of the thread block.
+                turn = warp - warps - 1
+                for i in T.unroll(shares):
+                    entry[i] = leading[T.min(bx * warps + i * ADDERS + turn, groups - 1), lane]
+                    T.call_extern(
+                        "handle",
+                        f"packed_head_zero<{GROUP * tile}>",
+                        T.access_ptr(apart[i * ADDERS + turn, 0], "w", GROUP * tile),
+                        lane,
+                    )
+                for i in T.unroll(-(-shares // 8)):
+                    places[i] = leading[
+                        T.min(bx * warps + (i * 8 + lane // 4) * ADDERS + turn, groups - 1), 32 + lane % 4
+                    ]
+                T.sync_warp()
+                for c in T.serial(chunks):
+                    T.barrier_wait(full[c % stages], c // stages % 2)
+                    for i in T.unroll(shares):
                         T.call_extern(
                             "handle",
-                            f"packed_head_rest<{tile}>",
-                            T.access_ptr(apart[i, 0], "rw", GROUP * tile),
-                            T.address_of(x[0, 0]),
-                            T.address_of(entries[0]),
-                            T.address_of(starts[bx * warps + i, 0]),
-                            by * tile,
-                            rows,
-                            columns,
+                            f"packed_head_apart<{tile}, {chunk}>",
+                            T.access_ptr(apart[i * ADDERS + turn, 0], "rw", GROUP * tile),
+                            T.access_ptr(ring[c % stages, 0, 0, 0], "r", chunk * tile),
+                            c,
+                            entry[i],
+                            places[i // 8],
+                            i % 8 * 4,
                             lane,
                         )
+                    T.sync_warp()
+                    if lane == 0:
+                        T.barrier_arrive(empty[c % stages])
+                for i in T.serial(shares):
+                    own = bx * warps + i * ADDERS + turn
+                    if own < groups:
+                        if starts[own, GROUP] - starts[own, 0] > 32:
+                            T.call_extern(
+                                "handle",
+                                f"packed_head_rest<{tile}>",
+                                T.access_ptr(apart[i * ADDERS + turn, 0], "rw", GROUP * tile),
+                                T.address_of(x[0, 0]),
+                                T.address_of(entries[0]),
+                                T.address_of(starts[own, 0]),
+                                by * tile,
+                                rows,
+                                columns,
+                                lane,
+                            )
                 T.barrier_arrive(done[0])
             else:
                 own = bx * warps + warp
