@@ -200,7 +200,7 @@ def head(*, columns, groups, thread_blocks, most_warps, tile, chunk, stages, dep
             late = T.alloc_local((1,), "int32")
             descriptor = T.alloc_local((1,), "uint64")
             full = T.alloc_barrier([32] * stages)
-            empty = T.alloc_barrier([warps + ADDERS] * stages)
+            empty = T.alloc_barrier([warps + 32 * ADDERS] * stages)
             done = T.alloc_barrier([32 * ADDERS])
 
             thread = T.get_thread_binding()
@@ -266,9 +266,8 @@ def head(*, columns, groups, thread_blocks, most_warps, tile, chunk, stages, dep
                             i % 8 * 4,
                             lane,
                         )
-                    T.sync_warp()
-                    if lane == 0:
-                        T.barrier_arrive(empty[c % stages])
+                    # Every lane for itself: each has read what is written over next.
+                    T.barrier_arrive(empty[c % stages])
                 for i in T.serial(shares):
                     own = bx * warps + i * ADDERS + turn
                     if own < groups:

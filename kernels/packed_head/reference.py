@@ -41,6 +41,11 @@ def error_bound(x: torch.Tensor, packed: PackedHead) -> torch.Tensor:
     return _sums(x, packed)[1]
 
 
+def with_bound(x: torch.Tensor, packed: PackedHead) -> tuple[torch.Tensor, torch.Tensor]:
+    """Give what ``head`` and ``error_bound`` give, for the price of one."""
+    return _sums(x, packed)
+
+
 def _sums(x: torch.Tensor, packed: PackedHead) -> tuple[torch.Tensor, torch.Tensor]:
     stream = main_stream_bits(packed, 0, packed.vocab).view(torch.bfloat16).to(torch.float64).t().contiguous()
     wide = x.to(torch.float64)
