@@ -280,14 +280,16 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
     return {"digests": digests, "steps": counter.steps}
 
 
-def _start(job: dict[str, Any], gate: int) -> tuple[int, int]:
+def _start(job: dict[str, Any], gate: int, release: int) -> tuple[int, int]:
     reader, writer = os.pipe()
     child = os.fork()
     if child:
         os.close(writer)
         return child, reader
     try:
-        os.read(gate, 1)
+        os.close(release)  # else a job whose server is killed before the gate opens waits for itself
+        if not os.read(gate, 1):
+            os._exit(0)
         with os.fdopen(writer, "w") as out:  # opened before anything is wrapped
             json.dump(run_job(job), out)
     finally:
@@ -298,7 +300,7 @@ def serve() -> None:
     """Answer lines of jobs until standard input ends."""
     for line in sys.stdin:
         gate, release = os.pipe()
-        started = [_start(job, gate) for job in json.loads(line)]
+        started = [_start(job, gate, release) for job in json.loads(line)]
         os.write(release, b"." * len(started))
         outcomes = []
         for child, reader in started:
