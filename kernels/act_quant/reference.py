@@ -15,7 +15,7 @@ A row is cut into groups of 32 neighbouring values; nothing outside a group deci
    sign of zero kept, magnitudes above 448 to 448. NaN of any sign and payload becomes 0x7F.
 
 An infinity therefore has code 247 and value +-448, which is infinity again in FP32 (448 x 2^120 exceeds its range); so
-are finite values above 240 x 2^120 in such a group, FLT_MAX among them (256 x 2^120 = 2^128).
+are finite values from 248 x 2^120 up in such a group, FLT_MAX among them: they round to 256 x 2^120 = 2^128.
 
 `dequantise`: value x 2^(code - 127) as an FP32 product, which is exact or infinite; code 255 is NaN, as is value
 0x7F or 0xFF. For BF16 the product is rounded once more, to nearest, ties to even. Every NaN has the one pattern that

@@ -214,10 +214,17 @@ def test_a_round_trip_errs_by_half_a_step_at_most(x: torch.Tensor) -> None:
     scale = torch.ldexp(torch.ones(scales.shape, dtype=torch.float64), scales.int() - 127)
     scale = scale.repeat_interleave(GROUP, dim=-1)
     bound = torch.maximum(wide.abs() / 16, scale / 1024)
-    unbounded = wide.isinf() | (wide.abs() > 240 * 2.0**120)
+    unbounded = wide.isinf() | (wide.abs() >= 248 * 2.0**120)
     assert torch.equal(back.isnan(), wide.isnan())
     assert torch.all(((back - wide).abs() <= bound) | wide.isnan() | unbounded)
     assert torch.equal(back.signbit() | wide.isnan(), wide.signbit() | wide.isnan())
+
+
+def test_in_a_group_with_infinity_what_rounds_past_the_largest_number_comes_back_infinite() -> None:
+    below, edge = 247.0 * 2.0**120, 248.0 * 2.0**120
+    x = torch.tensor([torch.inf, below, edge, -edge] + [1.0] * (GROUP - 4)).view(1, GROUP)
+    back = reference.dequantise(*reference.quantise(x), dtype=torch.float32)[0, :4]
+    assert back.tolist() == [torch.inf, 240.0 * 2.0**120, torch.inf, -torch.inf]
 
 
 @given(x=matrices())

@@ -6,9 +6,11 @@ Edge: threads, the store. What was found equal is remembered, so that a check th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Literal, TypeAlias
 
 from derive.build.check import compare
@@ -107,8 +109,9 @@ def _compile_again(
         return []
     roots = realise_roots(work.targets, store, options, progress)
     outputs = {key: step.outputs or {} for key, step in (*roots.items(), *work.steps.items())}
-    # Another job count than the first time: what depends on it shows.
+    # Another job count than units are built with, and one CPU for each: what depends on them shows.
     maker = executor(store, options, progress, inner_jobs=2)
+    cpus = cycle(sorted(os.sched_getaffinity(0)))
 
     def again(step: Derivation) -> list[Finding]:
         inputs = {role: outputs[one.derivation.id][one.output] for role, one in step.inputs.items()}
@@ -116,7 +119,7 @@ def _compile_again(
 
     # No step waits for another, so the longest goes first: no other order keeps the jobs busy to the end.
     longest_first = sorted(steps, key=lambda one: -work.steps[one.id].expected_ns)
-    with ThreadPoolExecutor(options.jobs, thread_name_prefix="check") as pool:
+    with ThreadPoolExecutor(options.jobs, thread_name_prefix="check", initializer=lambda: _stay_on(next(cpus))) as pool:
         results = {step.id: pool.submit(again, step) for step in longest_first}
         try:
             return [finding for step in steps for finding in results[step.id].result()]
@@ -126,6 +129,11 @@ def _compile_again(
             if isinstance(error, KeyboardInterrupt):
                 raise Interrupted("stopped", hint="run the same command again: everything finished is kept") from None
             raise
+
+
+def _stay_on(cpu: int) -> None:
+    """Keep this thread, and every program that it starts, on one CPU."""
+    os.sched_setaffinity(0, {cpu})
 
 
 def _again(

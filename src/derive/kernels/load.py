@@ -7,6 +7,7 @@ Core: no IO. Imports pydantic through the declarations.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from keyword import iskeyword
 from typing import NamedTuple
 
 from derive.errors import Problem
@@ -49,11 +50,16 @@ def source_path(kernel: str) -> str:
 
 
 def _folder_problems(files: Mapping[str, bytes], names: set[str]) -> Iterator[Problem]:
+    apart = [path.partition("/") for path in files if path.count("/") == 1]
+    shared = {file.removesuffix(".py") for folder, _, file in apart if folder not in names and file.endswith(".py")}
     for name in sorted(names):
         where = f"{FOLDER}/{name}"
         if not KERNEL.fullmatch(name):
             hint = "use lower-case letters, digits and _: it becomes a module of the wheel"
             yield Problem(where=where, message="not a name for a kernel", hint=hint)
+        elif iskeyword(name) or name in shared:
+            message = "a word of Python" if iskeyword(name) else "the name of a module that kernels share"
+            yield Problem(where=where, message=message, hint="choose another: it becomes a module of the wheel")
         data = files.get(f"{name}/{SOURCE}")
         if data is None:
             yield Problem(where=where, message=f"no file {SOURCE}", hint="it holds the functions that are compiled")

@@ -138,7 +138,7 @@ def _found_equal(steps: Sequence[Derivation], work: Work, store: LocalStore) -> 
 def equal_key(resolved: Digest) -> Digest:
     """Return what an equal outcome is remembered under: also by the programs, should one change without a version."""
     programs = {part: sha256(driver(part)).hex for part in ("device", "host")}
-    return digest_document({"derive": "kernel-equal/1", "resolved": resolved.hex, "programs": programs})
+    return digest_document({"derive": "kernel-equal/2", "resolved": resolved.hex, "programs": programs})
 
 
 def tests_of(scope: Scope, *, quick: bool) -> tuple[tuple[str, Derivation], ...]:

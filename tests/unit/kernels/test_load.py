@@ -48,3 +48,14 @@ def test_a_wrong_kernel_keeps_its_name() -> None:
     assert not loaded.kernels
     assert loaded.names == {"scale"}
     assert all(problem.where.startswith("kernels/scale/kernel.toml") for problem in loaded.problems)
+
+
+def test_a_name_that_the_wheel_has_or_cannot_have_is_refused() -> None:
+    shared = {"shared/cache.py": b"", "cache/kernel.toml": KERNEL.encode(), "cache/kernel.py": b""}
+    assert [(p.where, p.message) for p in load_kernels({**SOUND, **shared}).problems] == [
+        ("kernels/cache", "the name of a module that kernels share")
+    ]
+    keyword = {"class/kernel.toml": KERNEL.encode(), "class/kernel.py": b""}
+    assert [(p.where, p.message) for p in load_kernels({**SOUND, **keyword}).problems] == [
+        ("kernels/class", "a word of Python")
+    ]

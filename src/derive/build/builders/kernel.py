@@ -81,13 +81,19 @@ def _source(request: ResolvedDerivation, store: Store) -> Listing:
 def _compiled(request: ResolvedDerivation, context: Context) -> Listing:
     with scratch_folders(Path(context.scratch).parent, keep=context.keep) as scratch:
         _run(request, context, scratch)
-        return take_output(
+        listing = take_output(
             context.store,
             scratch.out,
             name=context.name,
             store_path=os.fsencode(context.store.root),
             note=context.log,
         )
+    required = (CUBIN, LAUNCH, RESOURCES) if request.arguments["part"] == "device" else ()
+    absent = [name for name in required if not isinstance(listing.get(name.encode()), File)]
+    if absent or not any(True for _ in listing.files()):
+        what = ", ".join(absent) or "any file"
+        raise BuildFailed(f"the compiler of {context.name} ended well and did not write {what}")
+    return listing
 
 
 def _run(request: ResolvedDerivation, context: Context, scratch: ScratchFolders) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   derive kernels build                                 everything; the digest of the cache
   derive kernels build act_quant --gpu sm_90a
-  derive kernels build packed_head/logits/tp4/rows-1   units whose names begin so
+  derive kernels build packed_head/head/tp4            units whose names begin so
 """
 
 

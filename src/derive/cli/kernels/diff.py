@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import argparse
 
 EXAMPLES = """\
-  derive kernels diff act_quant/quantise/bf16-5120/rows-1/sm_90a .     what was built last, and what is written now
-  derive kernels diff act_quant/quantise/bf16-5120/rows-1/sm_90a act_quant/quantise/bf16-5120/rows-1/sm_121a
+  derive kernels diff act_quant/quantise/bf16/groups-1/sm_90a .     what was built last, and what is written now
+  derive kernels diff act_quant/quantise/bf16/groups-1/sm_90a act_quant/quantise/bf16/groups-1/sm_121a
   derive kernels diff drv:3f1c0d9e2a7b drv:a1b2c3d4e5f6 --all
 """
 

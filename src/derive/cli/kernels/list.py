@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   derive kernels list
   derive kernels list act_quant --gpu sm_90a
-  derive kernels list act_quant/quantise/bf16-5120 --json
+  derive kernels list act_quant/quantise/bf16 --json
 """
 
 _HEAD = ("rows", "built", "regs", "shared", "spills", "matrix instructions")
