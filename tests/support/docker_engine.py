@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -239,12 +240,18 @@ def _connect(process: subprocess.Popen[bytes], store: ImageStore, folder: Path) 
     while time.monotonic() < deadline:
         if process.poll() is not None or any(folder.glob("*.ended")):
             raise EngineError(f"the Docker engine ended as it started:\n{_last_lines(folder)}")
-        if (folder / "docker.sock").exists():
+        if _accepts(folder / "docker.sock"):
             with contextlib.suppress(DockerException):
                 client = docker.DockerClient(base_url=url, version="auto", timeout=REQUEST_SECONDS)
                 return DockerEngine(url=url, store=store, folder=folder, client=client)
         time.sleep(0.05)
     raise EngineError(f"the Docker engine did not answer within {START_SECONDS:.0f} s:\n{_last_lines(folder)}")
+
+
+def _accepts(path: Path) -> bool:
+    # Asked with a socket of our own: Docker's client leaves open the one with which it was refused.
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(os.fspath(path)) == 0
 
 
 def _last_lines(folder: Path) -> str:
