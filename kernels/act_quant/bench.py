@@ -13,7 +13,7 @@ GROUP = reference.GROUP
 TILE_ENDS = (400, 401)  # rows of 5120 columns: 64000 groups and the first count beyond
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
 INTEGERS = {torch.bfloat16: torch.int16, torch.float32: torch.int32}
-OTHER_WIDTHS = (512, 576, 768, 1280, 2048, 4096)
+OTHER_WIDTHS = (512, 576, 768, 1280, 2048, 3072, 4096)
 Tensors = Mapping[str, torch.Tensor]
 
 

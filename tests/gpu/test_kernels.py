@@ -23,7 +23,6 @@ def test_every_unit_is_loaded_and_run_with_the_cache_read_only_and_no_compiler(r
     assert (boot["cache_read_only"], boot["cover_works"], boot["compilers_called"]) == ("mount", True, 0)
     assert boot["launched_units"] == sorted(unit["unit"] for unit in report["bundle"]["units"])
     assert (boot["hits"], boot["misses"]) == (boot["entries"], 0)
-    assert boot["jit_libraries"] == []
 
 
 def test_a_kernel_that_the_cache_lacks_is_named(report: Report) -> None:
