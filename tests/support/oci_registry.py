@@ -200,7 +200,7 @@ def _htpasswd(folder: Path) -> str:
 
 @contextlib.contextmanager
 def _token_server(folder: Path, asked: list[tuple[str, str | None]]) -> Iterator[str]:
-    """Sign tokens to pull for whoever logs in, and for everybody from repositories below ``open/``."""
+    """Sign tokens for whoever logs in, and tokens to pull for everybody from repositories below ``open/``."""
     key, cert = folder / "key.pem", folder / "cert.pem"
     if not key.exists():
         make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=tests", "-days", "2"]
@@ -219,8 +219,9 @@ def _token_server(folder: Path, asked: list[tuple[str, str | None]]) -> Iterator
             if login not in (None, wanted) or query["service"] != [_SERVICE] or query["x"] != ["1"]:
                 self._answer(401, b"{}")
                 return
-            may = login == wanted or repository.startswith("open/")
-            self._answer(200, json.dumps({"token": _token(key, cert, repository, may=may)}).encode())
+            asked_for = scope.rpartition(":")[2].split(",") if login == wanted else ["pull"]
+            actions = asked_for if login == wanted or repository.startswith("open/") else []
+            self._answer(200, json.dumps({"token": _token(key, cert, repository, actions)}).encode())
 
         def _answer(self, status: int, body: bytes) -> None:
             self.send_response(status)
@@ -243,13 +244,13 @@ def _token_server(folder: Path, asked: list[tuple[str, str | None]]) -> Iterator
         thread.join()
 
 
-def _token(key: Path, cert: Path, repository: str, *, may: bool) -> str:
+def _token(key: Path, cert: Path, repository: str, actions: Sequence[str]) -> str:
     now = int(time.time())
     der = subprocess.run(
         ["openssl", "x509", "-in", str(cert), "-outform", "DER"], stdout=subprocess.PIPE, check=True
     ).stdout
     header = {"typ": "JWT", "alg": "RS256", "x5c": [base64.b64encode(der).decode()]}
-    access = [{"type": "repository", "name": repository, "actions": ["pull"]}] if may else []
+    access = [{"type": "repository", "name": repository, "actions": actions}] if actions else []
     claims = {
         "iss": "tests",
         "sub": USER,

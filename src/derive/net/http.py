@@ -6,18 +6,19 @@ Edge: the network, by way of requests (proxies, netrc and certificate bundles as
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from derive import __version__
 from derive.errors import Interrupted
-from derive.net.failures import Broken, Distrusted, Failure, Gone, Refused, Skipped, asked_pause, delays
-from derive.net.places import hide_credentials, origin
+from derive.net.answers import broken_by, headers_of, status_failure
+from derive.net.failures import Broken, Distrusted, Failure, Gone, Refused, Skipped, delays
+from derive.net.places import origin
 from derive.net.progress import Progress
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PIECE = 256 * 1024
+_SENT = 64 * 1024
 _FAILED_IN_A_ROW = 3
 
 
@@ -54,6 +56,16 @@ class Answer:
     content_type: str
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
+    status: int = 200
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """What a request sends: so many bytes, which ``read`` gives from the beginning, each time that it is called."""
+
+    size: int
+    read: Callable[[], Iterator[bytes]]
 
 
 class Client:
@@ -119,10 +131,41 @@ class Client:
                 if span and response.status_code != 206:
                     raise Refused("the host serves no ranges")
                 body = self._whole(response, decode=span is None, limit=limit)
-                told = _headers(response)
+                told = headers_of(response)
                 return Answer(url=response.url, content_type=told.get("content-type", ""), body=body, headers=told)
 
         return self.retry(url, once)
+
+    def call(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        body: Body | None = None,
+        proxy: str | None = None,
+        authorization: str | None = None,
+        limit: int = 1 << 20,
+    ) -> Answer:
+        """Send one request, once, and return its answer whatever its status says; only GET and HEAD are redirected.
+
+        ``authorization`` as for :meth:`get`, and ``limit`` too.
+
+        Raises:
+            Failure: when there is no whole answer.
+        """
+        sent = {"Accept": "*/*", "Accept-Encoding": "identity", **headers}
+        with self._request(url, sent, proxy, authorization, method=method, body=body, any_status=True) as response:
+            whole = self._whole(response, decode=False, limit=limit)
+            told = headers_of(response)
+            return Answer(
+                url=response.url,
+                content_type=told.get("content-type", ""),
+                body=whole,
+                headers=told,
+                status=response.status_code,
+                reason=response.reason or "",
+            )
 
     def retry(self, url: str, attempt: Callable[[], T], seen: Callable[[], int] = lambda: 0) -> T:
         """Call until it works, pausing longer each time; bytes ``seen`` to grow count as progress.
@@ -217,7 +260,15 @@ class Client:
 
     @contextmanager
     def _request(
-        self, url: str, headers: dict[str, str], proxy: str | None, authorization: str | None
+        self,
+        url: str,
+        headers: dict[str, str],
+        proxy: str | None,
+        authorization: str | None,
+        *,
+        method: str = "GET",
+        body: Body | None = None,
+        any_status: bool = False,
     ) -> Iterator[requests.Response]:
         import requests
 
@@ -233,11 +284,22 @@ class Client:
 
         auth = None if authorization is None else authorise
         try:
-            response = session.get(url, headers=headers, proxies=proxies, timeout=timeout, stream=True, auth=auth)
+            response = session.request(
+                method,
+                url,
+                headers=headers,
+                data=_Sending(self, body) if body is not None and body.size else None,
+                proxies=proxies,
+                timeout=timeout,
+                stream=True,
+                auth=auth,
+                allow_redirects=method in ("GET", "HEAD"),
+            )
         except (requests.RequestException, ValueError) as error:  # the latter: a redirect to what is no URL
-            raise _failure(error, self.settings) from error
+            raise self._broken_by(error) from error
         try:
-            _check_status(response)
+            if response.status_code not in (200, 206) and not any_status:
+                raise status_failure(response.status_code, response.reason, headers_of(response))
             yield response
         finally:
             response.close()
@@ -245,78 +307,57 @@ class Client:
     def _pieces(self, response: requests.Response, *, decode: bool) -> Iterator[bytes]:
         import urllib3
 
-        window_start, window_bytes = time.monotonic(), 0
+        pace = _Pace(self.settings)
         while True:
             self.check_stopped()
             try:
                 # read1 hands over what has come: a host that drips bytes is seen to drip.
                 piece: bytes = response.raw.read1(_PIECE, decode_content=decode)
             except (urllib3.exceptions.HTTPError, OSError) as error:
-                raise _failure(error, self.settings) from error
+                raise self._broken_by(error) from error
             if not piece:
                 return
             yield piece
-            window_bytes += len(piece)
-            elapsed = time.monotonic() - window_start
-            if elapsed >= self.settings.slow_window_s:
-                if window_bytes < self.settings.slowest * elapsed:
-                    raise Broken(f"only {window_bytes} bytes in {elapsed:.0f} s", silent=True)
-                window_start, window_bytes = time.monotonic(), 0
+            pace.count(len(piece))
+
+    def _broken_by(self, error: BaseException) -> Failure:
+        return broken_by(error, connect_s=self.settings.connect_s, read_s=self.settings.read_s)
 
 
-def _headers(response: requests.Response) -> dict[str, str]:
-    return {name.lower(): value for name, value in response.headers.items()}
+class _Pace:
+    """Finds a transfer too slow, window by window."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._start, self._bytes = time.monotonic(), 0
+
+    def count(self, size: int) -> None:
+        """Count what has moved; raises Broken when too little has."""
+        self._bytes += size
+        elapsed = time.monotonic() - self._start
+        if elapsed >= self._settings.slow_window_s:
+            if self._bytes < self._settings.slowest * elapsed:
+                raise Broken(f"only {self._bytes} bytes in {elapsed:.0f} s", silent=True)
+            self._start, self._bytes = time.monotonic(), 0
 
 
-def _check_status(response: requests.Response) -> None:
-    status, headers = response.status_code, _headers(response)
-    if status in (200, 206):
-        return
-    reason = f"{status} {response.reason or ''}".strip()
-    if status in (404, 410):
-        raise Gone(reason, status=status, headers=headers)
-    if status == 429 or status >= 500:
-        raise Broken(reason, after=asked_pause(headers), status=status, headers=headers)
-    raise Refused(reason, status=status, headers=headers)
+class _Sending:
+    """A body while it is sent. It has a length, so that it is not sent in chunks, which not every host takes."""
 
+    def __init__(self, client: Client, body: Body) -> None:
+        self._client = client
+        self._body = body
 
-def _failure(error: BaseException, settings: Settings) -> Failure:
-    """Say briefly what went wrong below HTTP, and whether trying again makes sense."""
-    import requests
-    import urllib3
+    def __len__(self) -> int:
+        return self._body.size
 
-    errors = requests.exceptions
-    if isinstance(error, errors.SSLError):
-        failure: Failure = Distrusted(f"no trusted TLS connection: {_innermost(error)}")
-    elif isinstance(error, errors.ConnectTimeout):
-        failure = Broken(f"no connection in {settings.connect_s:g} s", silent=True)
-    elif isinstance(error, errors.Timeout | urllib3.exceptions.TimeoutError | TimeoutError):
-        failure = Broken(f"no answer in {settings.read_s:g} s", silent=True)
-    elif isinstance(error, errors.ConnectionError):
-        failure = Broken(_innermost(error), silent=True)
-    elif isinstance(error, errors.TooManyRedirects):
-        failure = Refused("redirects in a circle")
-    elif isinstance(error, ValueError):  # requests' word for an URL that it cannot use
-        failure = Refused(f"not usable: {hide_credentials(str(error))}")
-    else:
-        failure = Broken(f"the connection broke off: {_innermost(error)}")
-    return failure
-
-
-def _innermost(error: BaseException) -> str:
-    """Return the most telling words in a chain of wrapped errors."""
-    seen: set[int] = set()
-    queue: list[BaseException] = [error]
-    words = type(error).__name__
-    while queue:
-        current = queue.pop(0)
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        if isinstance(current, socket.gaierror):
-            return "the host name is not known"
-        if isinstance(current, OSError) and current.strerror:
-            words = current.strerror.lower()
-        reasons = (current.__cause__, current.__context__, getattr(current, "reason", None), *current.args)
-        queue.extend(item for item in reasons if isinstance(item, BaseException))
-    return words
+    def __iter__(self) -> Iterator[bytes]:
+        pace = _Pace(self._client.settings)
+        for piece in self._body.read():
+            view = memoryview(piece)
+            # In parts: a connection has a bounded time for each, and a slow one is none that stands still.
+            for start in range(0, len(view), _SENT):
+                self._client.check_stopped()
+                part = view[start : start + _SENT].tobytes()
+                yield part
+                pace.count(len(part))

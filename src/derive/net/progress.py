@@ -17,7 +17,7 @@ class Progress(Protocol):
         """A transfer begins."""
 
     def advance(self, name: str, count: int) -> None:
-        """So many new bytes have come."""
+        """So many new bytes have come, or gone; fewer than none where some of them have to go again."""
 
     def done(self, name: str) -> None:
         """The transfer has ended, well or not."""

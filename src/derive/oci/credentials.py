@@ -88,8 +88,8 @@ def parse_challenge(header: str) -> Challenge | None:
     return Basic() if "basic" in found else None
 
 
-def token_url(challenge: Bearer, *, registry: str, repository: str) -> str | None:
-    """Return where to ask for a token to pull, or None where a login must not be sent.
+def token_url(challenge: Bearer, *, registry: str, repository: str, actions: str = "pull") -> str | None:
+    """Return where to ask for a token that allows ``actions``, or None where a login must not be sent.
 
     A registry that is reached by TLS may not send anybody's password into the open.
     """
@@ -100,8 +100,22 @@ def token_url(challenge: Bearer, *, registry: str, repository: str) -> str | Non
     query = parse_qsl(realm.query)
     if challenge.service:
         query.append(("service", challenge.service))
-    query.append(("scope", challenge.scope or f"repository:{repository}:pull"))
+    query.append(("scope", _widened(challenge.scope, repository, actions) or f"repository:{repository}:{actions}"))
     return urlunsplit((realm.scheme, realm.netloc, realm.path, urlencode(query), ""))
+
+
+def _widened(scope: str, repository: str, actions: str) -> str:
+    """Return the scope that a registry named, with all that will be done there: it asks for what is done first."""
+    if actions == "pull":
+        return scope
+    words = []
+    for word in scope.split():
+        name, _, _ = word.rpartition(":")
+        kind, _, own = name.partition(":")
+        # The registry may know the repository by a longer name than the one that stands behind its URL.
+        is_own = kind == "repository" and f"/{own}".endswith(f"/{repository}")
+        words.append(f"{name}:{actions}" if is_own else word)
+    return " ".join(words)
 
 
 def parse_token(data: bytes) -> str | None:

@@ -42,6 +42,35 @@ def parse_reference(text: str, *, where: str = "") -> Reference:
     Raises:
         InputErrors: when it is none, names a host, or names neither tag nor digest; with ``where``.
     """
+    found = _parsed(text, where)
+    if found.tag is None and found.digest is None:
+        message = f"a reference without a tag or a digest: {text!r}"
+        raise InputErrors.one(message, where=where, hint=f"write {found.repository}:<tag>")
+    return found
+
+
+def parse_target(text: str, *, where: str = "") -> Reference:
+    """Read where to push: ``repository`` or ``repository:tag``.
+
+    Raises:
+        InputErrors: when it is neither, or names a host or a digest; with ``where``.
+    """
+    found = _parsed(text, where)
+    if found.digest is not None:
+        hint = f"write {found.repository} or {found.repository}:<tag>, and the image after it"
+        raise InputErrors.one(f"what is pushed to names no digest: {text!r}", where=where, hint=hint)
+    return found
+
+
+def parse_repository(text: str, *, where: str = "") -> str:
+    """Read the name of a repository alone; raises InputErrors, with ``where``."""
+    found = _parsed(text, where)
+    if found.tag is not None or found.digest is not None:
+        raise InputErrors.one(f"not a repository alone: {text!r}", where=where, hint=f"write {found.repository}")
+    return found.repository
+
+
+def _parsed(text: str, where: str) -> Reference:
     name, at, digest_text = text.partition("@")
     first, slash, rest = name.partition("/")
     if slash and (first == "localhost" or re.search(r"[.:]", first)):
@@ -61,9 +90,6 @@ def parse_reference(text: str, *, where: str = "") -> Reference:
             digest = Digest.parse(digest_text)
         except ValueError as error:
             raise _fault(text, str(error), where) from error
-    if not tag and digest is None:
-        message = f"a reference without a tag or a digest: {text!r}"
-        raise InputErrors.one(message, where=where, hint=f"write {repository}:<tag>")
     return Reference(repository=repository, tag=tag or None, digest=digest)
 
 

@@ -9,24 +9,24 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, assert_never
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from derive.canonical import Digest, sha256
 from derive.errors import Corrupt, DeriveError, HostRefuses, Unavailable, UpstreamGone, expected_got
+from derive.images.oci import INDEX_TYPE
 from derive.net.failures import Failure, Gone, Refused, Tried, Wrong
 from derive.net.http import Answer, Client
 from derive.net.places import Mirror, Place
 from derive.net.progress import Progress, Quiet
-from derive.oci.credentials import Basic, Bearer, Login, parse_challenge, parse_token, split_login, token_url
+from derive.oci.access import Access, Registry
+from derive.oci.answers import stated_digest
 from derive.oci.documents import ACCEPT, LONGEST_CONFIG, LONGEST_MANIFEST, Index, Manifest, parse_manifest
 from derive.oci.logins import SystemLogins
 from derive.oci.reference import Reference
-from derive.oci.urls import blob_url, manifest_url
+from derive.oci.urls import blob_url, manifest_url, referrers_tag, referrers_url
 
 T = TypeVar("T")
-
-_LONGEST_TOKEN = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +54,9 @@ class Registries:
         self._progress: Progress = progress or Quiet()
         self._offline = offline
         self._logins = SystemLogins(environ=environ, progress=self._progress)
-        self._registries = tuple(_Registry(mirror) for mirror in mirrors)
+        self._registries = tuple(Registry(mirror) for mirror in mirrors)
         self._guard = threading.Lock()
-        self._access: dict[tuple[str, str], _Access] = {}
+        self._access: dict[tuple[str, str], Access] = {}
 
     def require(self) -> None:
         """Raise HostRefuses when no registry is configured."""
@@ -79,21 +79,42 @@ class Registries:
             Unavailable: it could not be had now, or not without a login.
         """
 
-        def ask(registry: _Registry) -> Served:
-            url = manifest_url(registry.url, reference.repository, reference.named)
-            answer = self._get(registry, reference.repository, url, accept=ACCEPT, limit=LONGEST_MANIFEST)
-            got = sha256(answer.body)
-            if reference.digest not in (None, got):
-                raise Wrong("served another manifest", expected_got(reference.digest, got))
+        def ask(registry: Registry) -> Served:
+            answer = self._manifest(registry, reference)
             media_type, document = parse_manifest(answer.body, where=str(reference), stated=answer.content_type)
             return Served(body=answer.body, media_type=media_type, document=document)
 
         return self._first(reference, ask)
 
+    def artifact(self, reference: Reference) -> bytes:
+        """Return a manifest that need not be an image's; raises as :meth:`manifest`."""
+        return self._first(reference, lambda registry: self._manifest(registry, reference).body)
+
+    def referrers(self, repository: str, subject: Digest) -> bytes | None:
+        """Return the index of what refers to a manifest: the registry's own, else that under the tag kept for it.
+
+        None where there is neither; raises as :meth:`manifest`.
+        """
+
+        def ask(registry: Registry) -> bytes:
+            url = referrers_url(registry.url, repository, subject)
+            try:
+                return self._get(registry, repository, url, accept=INDEX_TYPE, limit=LONGEST_MANIFEST).body
+            except (Gone, Refused) as failure:
+                if failure.status in (None, 401, 403):
+                    raise
+            return self._manifest(registry, by_tag).body
+
+        by_tag = Reference(repository=repository, tag=referrers_tag(subject), digest=None)
+        try:
+            return self._first(by_tag, ask)
+        except UpstreamGone:
+            return None
+
     def blob(self, reference: Reference, digest: Digest) -> bytes:
         """Return a small blob of an image, checked; raises as :meth:`manifest`."""
 
-        def ask(registry: _Registry) -> bytes:
+        def ask(registry: Registry) -> bytes:
             url = blob_url(registry.url, reference.repository, digest)
             answer = self._get(registry, reference.repository, url, accept="*/*", limit=LONGEST_CONFIG)
             if sha256(answer.body) != digest:
@@ -113,7 +134,17 @@ class Registries:
             for registry in self._registries
         )
 
-    def _first(self, reference: Reference, ask: Callable[[_Registry], T]) -> T:
+    def _manifest(self, registry: Registry, reference: Reference) -> Answer:
+        url = manifest_url(registry.url, reference.repository, reference.named)
+        answer = self._get(registry, reference.repository, url, accept=ACCEPT, limit=LONGEST_MANIFEST)
+        # Of what a tag names, the registry alone says which bytes they are.
+        wanted = reference.digest or stated_digest(answer.headers)
+        got = sha256(answer.body)
+        if wanted not in (None, got):
+            raise Wrong("served another manifest", expected_got(wanted, got))
+        return answer
+
+    def _first(self, reference: Reference, ask: Callable[[Registry], T]) -> T:
         if self._offline:
             raise Unavailable(f"{reference} is not read offline", hint="run it once without --offline")
         self.require()
@@ -134,7 +165,7 @@ class Registries:
             return found
         raise damaged or _verdict(reference, tried)
 
-    def _get(self, registry: _Registry, repository: str, url: str, *, accept: str, limit: int) -> Answer:
+    def _get(self, registry: Registry, repository: str, url: str, *, accept: str, limit: int) -> Answer:
         access = self._access_to(registry, repository)
         proxy = registry.mirror.proxy
         sent = access.authorise(None)
@@ -146,85 +177,12 @@ class Registries:
                 raise
         return self._client.get(url, accept=accept, proxy=proxy, limit=limit, authorization=header)
 
-    def _access_to(self, registry: _Registry, repository: str) -> _Access:
+    def _access_to(self, registry: Registry, repository: str) -> Access:
         with self._guard:
             key = (registry.url, repository)
             if key not in self._access:
-                self._access[key] = _Access(registry, repository, self._client, self._logins)
+                self._access[key] = Access(registry, repository, self._client, self._logins)
             return self._access[key]
-
-
-class _Registry:
-    """One registry: its URL without a login, and the login that the URL had."""
-
-    def __init__(self, mirror: Mirror) -> None:
-        self.mirror = mirror
-        self.url, self.login = split_login(mirror.url)
-
-    @property
-    def host(self) -> str:
-        return urlsplit(self.url).netloc
-
-
-class _Access:
-    """What opens one repository of one registry; found out when it first refuses, and again when that runs out."""
-
-    def __init__(self, registry: _Registry, repository: str, client: Client, logins: SystemLogins) -> None:
-        self._registry = registry
-        self._repository = repository
-        self._client = client
-        self._logins = logins
-        self._header: str | None = None
-
-    def authorise(self, failure: Failure | None) -> str | None:
-        """Return the header to send, or None; with a failure, what opens the place that refused.
-
-        That may be what was sent, when it does not open it, or what another thread has found out meanwhile.
-
-        Raises:
-            Failure: when the server of tokens gives none.
-        """
-        if failure is None:
-            return self._header
-        challenge = parse_challenge(failure.headers.get("www-authenticate", ""))
-        match challenge:
-            case None:
-                return None
-            case Basic():
-                login = self._login()
-                header = login.header if login else None
-            case Bearer():
-                header = self._token(challenge)
-            case _:
-                assert_never(challenge)
-        self._header = header
-        return header
-
-    def _login(self) -> Login | None:
-        return self._registry.login or self._logins.login(self._registry.host)
-
-    def _token(self, challenge: Bearer) -> str:
-        url = token_url(challenge, registry=self._registry.url, repository=self._repository)
-        if url is None:
-            raise Refused("wants a token from a place without TLS", status=401)
-        login = self._login()
-        try:
-            answer = self._client.get(
-                url,
-                accept="application/json",
-                proxy=self._registry.mirror.proxy,
-                limit=_LONGEST_TOKEN,
-                authorization=login.header if login else None,
-            )
-        except Gone as failure:
-            raise Refused(f"its server of tokens says {failure.reason}", status=failure.status) from failure
-        except Failure as failure:
-            failure.reason = f"its server of tokens says {failure.reason}"
-            raise
-        token = parse_token(answer.body)
-        if token is None:
-            raise Refused("its server of tokens gives no token")
-        return f"Bearer {token}"
 
 
 def _verdict(reference: Reference, tried: Sequence[Tried]) -> DeriveError:

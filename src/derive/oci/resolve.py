@@ -7,6 +7,7 @@ Edge: the network, by way of the registries, and the store, which keeps the docu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from derive.canonical import Digest, sha256
 from derive.errors import Corrupt, UpstreamGone, expected_got
@@ -18,6 +19,19 @@ from derive.oci.registry import Registries, Served
 from derive.store.protocol import Store
 
 
+class Documents(Protocol):
+    """Where manifests and configs come from: the registries, or a store that may have them already."""
+
+    def manifest(self, reference: Reference) -> Served:
+        """Return what is served under a reference."""
+
+    def blob(self, reference: Reference, digest: Digest) -> bytes:
+        """Return a small blob of an image."""
+
+    def note(self, message: str) -> None:
+        """Tell the person something."""
+
+
 def resolve_oci(store: Store, registries: Registries, reference: Reference, platforms: Sequence[str]) -> OciPin:
     """Find what a reference means; the index, manifests and configs are kept in the store, layers are not fetched.
 
@@ -26,16 +40,22 @@ def resolve_oci(store: Store, registries: Registries, reference: Reference, plat
         Corrupt: what is served is no image, or not what its digest says.
         Unavailable: it could not be had now, or not without a login.
     """
-    served = registries.manifest(reference)
+    return pin_served(store, registries, reference, registries.manifest(reference), platforms)
+
+
+def pin_served(
+    store: Store, documents: Documents, reference: Reference, served: Served, platforms: Sequence[str]
+) -> OciPin:
+    """Find what a reference means of which the manifest or index is there; raises as :func:`resolve_oci`."""
     top = _keep(store, served.body)
     if isinstance(served.document, Index):
         manifests = dict(served.document.manifests)
         _require(reference, platforms, tuple(manifests))
-        images = [_member(store, registries, reference, platform, manifests[platform]) for platform in set(platforms)]
+        images = [_member(store, documents, reference, platform, manifests[platform]) for platform in set(platforms)]
         index: Digest | None = top
     else:
         descriptor = Descriptor(media_type=served.media_type, digest=top, size=len(served.body))
-        image = _image(store, registries, reference, served, descriptor)
+        image = _image(store, documents, reference, served, descriptor)
         _require(reference, platforms, (image.platform,))
         images, index = [image], None
     ordered = tuple(sorted(images, key=lambda image: image.platform))
@@ -57,29 +77,29 @@ def _require(reference: Reference, platforms: Sequence[str], known: Sequence[str
 
 
 def _member(
-    store: Store, registries: Registries, reference: Reference, platform: str, descriptor: Descriptor
+    store: Store, documents: Documents, reference: Reference, platform: str, descriptor: Descriptor
 ) -> OciImage:
     """Read the manifest that an index names for a platform."""
     inner = Reference(repository=reference.repository, tag=None, digest=descriptor.digest)
-    served = registries.manifest(inner)
+    served = documents.manifest(inner)
     if len(served.body) != descriptor.size:
         detail = expected_got(f"{descriptor.size} bytes", f"{len(served.body)} bytes")
         raise Corrupt("a manifest of another size than its index states", where=str(inner), detail=detail)
-    image = _image(store, registries, inner, served, descriptor)
+    image = _image(store, documents, inner, served, descriptor)
     if image.platform.split("/")[:2] != platform.split("/")[:2]:
-        registries.note(f"{reference}: the index says {platform}, the image's own config {image.platform}")
+        documents.note(f"{reference}: the index says {platform}, the image's own config {image.platform}")
     return OciImage(platform=platform, manifest=descriptor, config=image.config, layers=image.layers)
 
 
 def _image(
-    store: Store, registries: Registries, reference: Reference, served: Served, descriptor: Descriptor
+    store: Store, documents: Documents, reference: Reference, served: Served, descriptor: Descriptor
 ) -> OciImage:
     where = str(reference)
     found = served.document
     if isinstance(found, Index) or served.media_type != descriptor.media_type:
         detail = expected_got(descriptor.media_type, served.media_type)
         raise Corrupt("a manifest of another type than its index states", where=where, detail=detail)
-    config = _config(store, registries, reference, found.config)
+    config = _config(store, documents, reference, found.config)
     if len(config.diff_ids) != len(found.layers):
         detail = expected_got(f"{len(found.layers)} layers", f"{len(config.diff_ids)} diff ids")
         raise Corrupt("the config is not this manifest's", where=where, detail=detail)
@@ -87,9 +107,9 @@ def _image(
     return OciImage(platform=config.platform, manifest=descriptor, config=found.config, layers=found.layers)
 
 
-def _config(store: Store, registries: Registries, reference: Reference, descriptor: Descriptor) -> Config:
+def _config(store: Store, documents: Documents, reference: Reference, descriptor: Descriptor) -> Config:
     where = f"{reference}: config"
-    data = registries.blob(reference, descriptor.digest)
+    data = documents.blob(reference, descriptor.digest)
     config = parse_config(data, where=where)
     _keep(store, data)
     return config

@@ -6,7 +6,7 @@ Core: no IO.
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from derive.canonical import Digest
 
@@ -19,6 +19,29 @@ def manifest_url(registry: str, repository: str, named: str) -> str:
 def blob_url(registry: str, repository: str, digest: Digest) -> str:
     """Return the URL of a blob."""
     return f"{_base(registry)}/{repository}/blobs/{digest}"
+
+
+def uploads_url(registry: str, repository: str, *, mount: Digest | None = None, source: str = "") -> str:
+    """Return where an upload begins; with ``mount``, of a blob that the repository ``source`` may have already."""
+    begin = f"{_base(registry)}/{repository}/blobs/uploads/"
+    return begin if mount is None else f"{begin}?{urlencode({'mount': str(mount), 'from': source})}"
+
+
+def finish_url(upload: str, digest: Digest) -> str:
+    """Return the URL that ends an upload whose URL is known."""
+    parts = urlsplit(upload)
+    query = f"{parts.query}&" if parts.query else ""
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, f"{query}digest={quote(str(digest))}", ""))
+
+
+def referrers_url(registry: str, repository: str, subject: Digest) -> str:
+    """Return the URL of the index of what refers to a manifest, where a registry keeps one itself."""
+    return f"{_base(registry)}/{repository}/referrers/{subject}"
+
+
+def referrers_tag(subject: Digest) -> str:
+    """Return the tag of the index of what refers to a manifest, where those who push have to keep it."""
+    return f"sha256-{subject.hex}"
 
 
 def _base(registry: str) -> str:

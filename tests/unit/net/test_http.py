@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import requests
 
+from derive.errors import Interrupted
+from derive.net.answers import broken_by
 from derive.net.failures import Broken, Distrusted, Gone, Refused, Skipped
-from derive.net.http import Client, Settings, _failure
+from derive.net.http import Body, Client, Settings
 from derive.net.progress import Quiet
 from support.servers import FaultServer, Reply
+from support.spec_registry import spec_registry
 
 
 def client(**settings: float) -> Client:
@@ -28,24 +32,24 @@ def wrapped(cause: BaseException) -> requests.exceptions.ConnectionError:
 
 
 def test_an_unknown_host_name_is_told_in_words() -> None:
-    failure = _failure(wrapped(socket.gaierror(-2, "Name or service not known")), Settings())
+    failure = broken_by(wrapped(socket.gaierror(-2, "Name or service not known")), connect_s=15, read_s=60)
     assert isinstance(failure, Broken)
     assert failure.silent
     assert failure.reason == "the host name is not known"
 
 
 def test_the_innermost_reason_is_told() -> None:
-    assert _failure(wrapped(ConnectionRefusedError(111, "Connection refused")), Settings()).reason == (
+    assert broken_by(wrapped(ConnectionRefusedError(111, "Connection refused")), connect_s=15, read_s=60).reason == (
         "connection refused"
     )
 
 
 def test_distrust_is_not_tried_again() -> None:
-    assert isinstance(_failure(requests.exceptions.SSLError("self-signed"), Settings()), Refused)
+    assert isinstance(broken_by(requests.exceptions.SSLError("self-signed"), connect_s=15, read_s=60), Refused)
 
 
 def test_an_unusable_url_is_refused_without_its_credentials() -> None:
-    failure = _failure(requests.exceptions.InvalidURL("Failed to parse: http://me:secret@:x"), Settings())
+    failure = broken_by(requests.exceptions.InvalidURL("Failed to parse: http://me:secret@:x"), connect_s=15, read_s=60)
     assert isinstance(failure, Refused)
     assert "secret" not in failure.reason
 
@@ -197,3 +201,46 @@ def test_what_is_no_url_is_refused() -> None:
         with pytest.raises(Refused):
             asking.get(url)
     asking.close()
+
+
+def body(size: int) -> Body:
+    return Body(size=size, read=lambda: iter([b"x" * size]))
+
+
+def test_a_call_gives_back_any_answer_and_follows_no_redirect() -> None:
+    with FaultServer() as server:
+        asking = client()
+        gone = asking.call("GET", server.serve("/gone", Reply(status=404, body=b"why", headers={"X-Y": "z"})))
+        assert (gone.status, gone.body, gone.headers["x-y"], gone.reason) == (404, b"why", "z", "Not Found")
+        with pytest.raises(Refused, match="more than 2 bytes"):
+            asking.call("GET", f"{server.url}/gone", limit=2)
+        with spec_registry() as registry:
+            url = f"{registry.url}/v2/a/blobs/uploads/"
+            begun = asking.call("POST", url)
+            headers = {"Content-Range": "0-99999"}
+            sent = asking.call("PATCH", registry.url + begun.headers["location"], headers=headers, body=body(100_000))
+            assert (sent.status, sent.headers["range"], registry.pieces) == (202, "0-99999", [100_000])
+        asking.close()
+
+
+def test_a_host_that_takes_nothing_of_a_body_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        settings = Settings(connect_s=0.2, read_s=0.2)
+        asking = Client(settings=settings, progress=Quiet())
+        with pytest.raises(Broken, match="nothing moved for too long"):
+            asking.call("PUT", f"http://127.0.0.1:{silent.getsockname()[1]}/x", body=body(50_000_000))
+        asking.close()
+
+
+def test_a_body_is_no_longer_sent_once_the_client_is_stopped() -> None:
+    with spec_registry() as registry:
+        asking = Client(settings=Settings(), progress=Quiet())
+
+        def pieces() -> Iterator[bytes]:
+            yield b"x"
+            asking.stop()
+            yield b"x"
+
+        with pytest.raises(Interrupted):
+            asking.call("PUT", f"{registry.url}/v2/a/manifests/b", body=Body(size=2, read=pieces))
+        asking.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -54,6 +55,22 @@ def test_a_token_is_asked_for_what_is_to_be_read() -> None:
         token_url(asked, registry="https://r.test/prefix", repository="x/y")
         == "https://r.test/token?a=b%26c&service=the+one&scope=repository%3Ax%2Fy%3Apull"
     )
+
+
+@pytest.mark.parametrize(
+    ("scope", "asked"),
+    [
+        ("", "repository:x/y:pull,push"),
+        ("repository:x/y:pull", "repository:x/y:pull,push"),
+        ("repository:hub/x/y:pull repository:z:pull", "repository:hub/x/y:pull,push repository:z:pull"),
+        ("registry:catalog:*", "registry:catalog:*"),
+    ],
+)
+def test_a_token_to_push_allows_more_than_the_first_request_needed(scope: str, asked: str) -> None:
+    challenge = Bearer(realm="/token", service="", scope=scope)
+    url = token_url(challenge, registry="https://r.test", repository="x/y", actions="pull,push")
+    assert url is not None
+    assert parse_qs(urlsplit(url).query) == {"scope": [asked]}
 
 
 @pytest.mark.parametrize("realm", ["http://a.test/t", "file:///etc/passwd", "data:x"])

@@ -7,7 +7,7 @@ import pytest
 
 from derive.canonical import Digest
 from derive.errors import InputErrors
-from derive.oci.reference import Reference, parse_reference
+from derive.oci.reference import Reference, parse_reference, parse_repository, parse_target
 from support.archives import said
 
 HEX = "ab" * 32
@@ -73,3 +73,18 @@ def test_a_reference_says_what_is_meant_of_its_repository() -> None:
         parse_reference("library/busybox")
     assert "without a tag or a digest" in said(caught.value)
     assert "write library/busybox:<tag>" in said(caught.value)
+
+
+def test_what_is_pushed_to_needs_no_tag_and_takes_no_digest() -> None:
+    assert parse_target("a/b") == Reference(repository="a/b", tag=None, digest=None)
+    assert parse_target("a/b:1").tag == "1"
+    for text in (f"a/b@sha256:{HEX}", "reg.test/a/b:1", "", "A/b", "a/b:"):
+        with pytest.raises(InputErrors):
+            parse_target(text)
+
+
+def test_a_repository_alone_has_neither_tag_nor_digest() -> None:
+    assert parse_repository("a/b") == "a/b"
+    for text in ("a/b:1", f"a/b@sha256:{HEX}", "reg.test/a"):
+        with pytest.raises(InputErrors):
+            parse_repository(text)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The image that an operand names, as it lies in the store: nothing is derived or fetched for it.
+
+Edge: the project, the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from derive.build.memo import image_is_whole, memo_key, recall
+from derive.canonical import Digest
+from derive.derivations.model import Derivation, FlatOutput, Platform
+from derive.errors import Corrupt, InputErrors, Missing
+from derive.operands import ByDigest, Named, Operand, Working, parse_operand
+from derive.project import Project
+from derive.store.local import LocalStore
+from derive.store.places import find_place
+
+
+def existing_image(
+    store: LocalStore, project: Callable[[], Project], text: str | None, platform: Platform | None
+) -> Digest:
+    """Return the manifest's digest; without an operand, of the project's default image.
+
+    A name means what the project at hand makes of it now.
+
+    Raises:
+        InputErrors: when it is no image, or not derived yet: then with the command that derives it.
+    """
+    operand: Operand = Working() if text is None else parse_operand(text, platform)
+    match operand:
+        case ByDigest():
+            found = _output(store, operand, _never)
+            if found is None:
+                raise InputErrors.one(f"{operand} is no image in the store", hint="a name, or the digest of an image")
+            return found
+        case Named(kind="drv"):
+            raise InputErrors.one(f"{operand} is no image", hint="name an image: derive show lists them")
+        case Named(name=name, platform=said):
+            return _derived(store, project(), name, said)
+        case Working():
+            known = project()
+            return _derived(store, known, known.settings.default_image, platform)
+        case _:
+            assert_never(operand)
+
+
+def usual_platform(project: Callable[[], Project]) -> Platform | None:
+    """Return the platform of the project's default image; None where there is no project, or no such image."""
+    from derive.derivations.scope import load_scope
+
+    try:
+        known = project()
+    except InputErrors:
+        return None
+    image = load_scope(known).images.get(known.settings.default_image)
+    return None if image is None else image.default_platform
+
+
+def _derived(store: LocalStore, project: Project, name: str, platform: Platform | None) -> Digest:
+    found = recall(store, memo_key(project, name, platform))
+    if found is not None:
+        return found
+    from derive.build.service import evaluate
+
+    found = _output(
+        store,
+        Named(name, "image", platform),
+        lambda named: evaluate(project, f"image:{named.name}", named.platform),
+    )
+    if found is None:
+        flag = f" --platform {platform}" if platform else ""
+        raise InputErrors.one(f"the image {name} is not derived yet", hint=f"run: derive image {name}{flag}")
+    return found
+
+
+def _output(store: LocalStore, operand: Operand, current: Callable[[Named], Derivation]) -> Digest | None:
+    """Return the manifest that an operand leads to; None where it is none, or not whole."""
+    try:
+        output = find_place(store, operand, "out", current).output
+        if isinstance(output, FlatOutput) and image_is_whole(store, output.digest):
+            return output.digest
+    except (Missing, Corrupt, ValueError, KeyError, TypeError):
+        return None
+    return None
+
+
+def _never(named: Named) -> Derivation:
+    raise AssertionError(named)
