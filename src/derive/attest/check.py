@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what is attached to an image, and has it judged.
+
+Edge: the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from derive.attest.attach import envelope_of
+from derive.attest.facts import ImageFacts
+from derive.attest.judge import Verdict, verdict
+from derive.attest.provenance import predicate
+from derive.attest.sbom import bill
+from derive.attest.statement import PROVENANCE_TYPE, SBOM_TYPE
+from derive.canonical import Digest
+from derive.errors import Corrupt, Missing
+from derive.images.referrers import referrers_of
+from derive.store.local import LocalStore
+from derive.trust.dsse import Envelope
+from derive.trust.policy import Policy
+
+
+def check_attestations(
+    store: LocalStore, image: Digest, facts: ImageFacts | None, policy: Policy, revoked: Collection[Digest]
+) -> Verdict:
+    """Judge what is attested of an image; without ``facts``, whether it is right is not asked."""
+    envelopes: dict[Digest, Envelope] = {}
+    damaged: list[str] = []
+    for manifest in referrers_of(store, image):
+        try:
+            envelope = envelope_of(store, manifest)
+        except (Corrupt, Missing) as error:
+            damaged.append(f"attestation {manifest.short}: {error.message}")
+            continue
+        if envelope is not None:
+            envelopes[manifest] = envelope
+    known = {} if facts is None else {PROVENANCE_TYPE: predicate(facts), SBOM_TYPE: bill(facts)}
+    found = verdict(image, envelopes, policy, revoked, known)
+    return replace(found, findings=(*damaged, *found.findings))

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sign an image's provenance and bill of materials and attach them to it; or check what is attached.
+
+Edge: the store, the project, your keys, standard streams.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from derive.cli.console import answer, answer_record, note, project_of, store_folder, table, wants_json
+from derive.errors import InputErrors
+from derive.store.local import LocalStore
+from derive.words import count_text, size_text
+
+if TYPE_CHECKING:
+    import argparse
+
+    from derive.attest.judge import Attestation
+    from derive.canonical import Json
+
+EXAMPLES = """\
+  derive attest probe --key build
+  derive attest probe --check          are there both, signed by keys that the project trusts, and right?
+"""
+
+_SHOWN = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("operand", nargs="?", metavar="IMAGE", help="a name or digest (default: the project's default)")
+    parser.add_argument("--platform", choices=("linux/amd64", "linux/arm64"), help="default: as the image's file says")
+    parser.add_argument("--key", action="append", default=[], metavar="NAME", help="sign with it; may be given again")
+    parser.add_argument("--unsigned", action="store_true", help="attach what nobody signs")
+    parser.add_argument("--check", action="store_true", help="look at what is attached, and attach nothing")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Attach both, or check them."""
+    if args.check and (args.key or args.unsigned):
+        raise InputErrors.one("--check signs nothing", hint="leave out --key and --unsigned")
+    if args.check:
+        return _check(args)
+    if not args.key and not args.unsigned:
+        hint = "name your key with --key (derive key list), or say --unsigned"
+        raise InputErrors.one("an attestation is signed", hint=hint)
+    return _attach(args)
+
+
+def _attach(args: argparse.Namespace) -> int:
+    from derive.attest.attach import attest
+    from derive.attest.gather import image_facts
+    from derive.trust.keyring import user_keyring
+
+    keys = user_keyring().usable(args.key) if args.key else ()
+    with LocalStore(store_folder(args)) as store:
+        facts = image_facts(store, lambda: project_of(args), args.operand, args.platform)
+        found = attest(store, facts, keys)
+    if wants_json(args):
+        attached: list[Json] = [
+            {"kind": one.kind, "manifest": str(one.manifest), "size_bytes": one.size} for one in found
+        ]
+        signed_by = [str(key.public.id) for key in keys]
+        answer_record("attest", facts.name, {"image": str(facts.image), "attached": attached, "signed_by": signed_by})
+    else:
+        answer(table([(one.kind, str(one.manifest)) for one in found]))
+    note(f"attached to {facts.image}, which stays as it is: {size_text(sum(one.size for one in found))}")
+    if facts.unknown:
+        note(f"what {count_text(facts.unknown, 'step')} gave is not known to this store, and not said")
+    if not keys:
+        note("nobody signed it: --check says so")
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    from derive.attest.check import check_attestations
+    from derive.attest.gather import image_here
+    from derive.cli.trusting import require_policy
+    from derive.trust.keyring import user_keyring
+
+    policy = require_policy(args, "read it with derive provenance")
+    with LocalStore(store_folder(args), reading=True) as store:
+        image, facts = image_here(store, lambda: project_of(args), args.operand, args.platform)
+        found = check_attestations(store, image, facts, policy, user_keyring().revoked())
+    if wants_json(args):
+        body: dict[str, Json] = {
+            "image": str(image),
+            "compared": facts is not None,
+            "attestations": [_document(one) for one in found.attestations],
+            "findings": found.findings,
+        }
+        answer_record("attest-check", facts.name if facts is not None else str(image), body)
+    elif found.attestations:
+        answer(table([("attestation", "of", "signed by", ""), *map(_row, found.attestations)]))
+    for text in found.findings[:_SHOWN]:
+        note(f"finding: {text}")
+    if len(found.findings) > _SHOWN:
+        note(f"and {len(found.findings) - _SHOWN} more: --json")
+    if facts is None:
+        note("how the image came to be is not known to this store: signatures and subjects were checked, outputs not")
+    note(f"{image}: {count_text(len(found.findings), 'finding')}")
+    return 1 if found.findings else 0
+
+
+def _row(one: Attestation) -> tuple[str, ...]:
+    verdict = "right" if one.holds else "wrong" if one.judgement.holds else "not trusted"
+    return one.manifests[0].short, one.kind, ", ".join(one.judgement.trusted), verdict
+
+
+def _document(one: Attestation) -> Json:
+    return {
+        "manifests": [str(manifest) for manifest in one.manifests],
+        "kind": one.kind,
+        "signed_by": one.judgement.trusted,
+        "trusted": one.judgement.holds,
+        "wrong": one.wrong,
+    }
