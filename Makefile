@@ -13,7 +13,7 @@ ifneq ($(origin ARGS),command line)
 override ARGS :=
 endif
 export IMAGE
-image = $${IMAGE:+"$$IMAGE"}
+image = "$${IMAGE:-probe}"
 
 # Programs in .venv see its packages and no others; those that run make do not pass this command line on.
 unexport PYTHONPATH PYTHONHOME PYTHONUSERBASE PYTHONSTARTUP VIRTUAL_ENV MAKEFLAGS MFLAGS MAKELEVEL
@@ -24,10 +24,10 @@ help: ## this list
 setup: ## make .venv and install what deriving needs
 	@tools/bootstrap
 
-image: setup ## derive an image and print its digest: [IMAGE=name] [ARGS='--platform linux/arm64']
+image: setup ## derive an image and print its digest: [IMAGE=probe] [ARGS='--platform linux/arm64']
 	@.venv/bin/derive image $(image) $(ARGS)
 
-check: setup ## derive an image for both platforms, each step built twice and compared: [IMAGE=name]
+check: setup ## derive an image for both platforms, each step built twice and compared: [IMAGE=probe]
 	@for platform in linux/amd64 linux/arm64; do \
 	  .venv/bin/derive image $(image) --platform $$platform --check $(ARGS) || exit; \
 	done

@@ -9,9 +9,7 @@ Property tests look at the same examples every time, unless asked to explore:
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +20,7 @@ from derive.trees.materialise import remove_folder
 from support.cli import CHECKOUT, derive
 from support.derived import PLATFORMS, Derived
 from support.mirror import Mirror, mirror_of
-from support.variants import copy_checkout
+from support.variants import copy_checkout, copy_store
 
 # Started in the background, the suite may have been told to ignore Ctrl-C, and so would every program that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -70,23 +68,6 @@ def checkout(tmp_path: Path) -> Path:
 @pytest.fixture
 def warm(derived: Derived, tmp_path: Path) -> Iterator[Path]:
     """A store of its own that holds what the session's store holds; blobs and trees are hard links."""
-    target = tmp_path / "warm"
-    target.mkdir()
-    for part in derived.store.iterdir():
-        if part.name in {"tmp", "locks"}:
-            # Another worker may be building in there: what it stages, device nodes among it, is nobody's to copy.
-            (target / part.name).mkdir()
-            continue
-        if part.name.startswith("derive.sqlite"):
-            continue
-        link = part.name in {"blobs", "trees"}
-        if part.is_dir():
-            shutil.copytree(part, target / part.name, symlinks=True, copy_function=os.link if link else shutil.copy2)
-        else:
-            shutil.copy2(part, target / part.name)
-    source, copy = sqlite3.connect(derived.store / "derive.sqlite"), sqlite3.connect(target / "derive.sqlite")
-    source.backup(copy)  # whole, also while another worker writes to it
-    source.close()
-    copy.close()
+    target = copy_store(derived.store, tmp_path / "warm")
     yield target
     remove_folder(target)

@@ -16,7 +16,7 @@ from pathlib import Path
 from derive import __version__
 from derive.canonical import Json
 from derive.cli.console import answer, guarded, note, store_folder
-from derive.project import find_root, load_project
+from derive.project import find_root
 from derive.records.model import record
 from speed.hashing import run as run_hashing
 from speed.image import run as run_image
@@ -63,7 +63,7 @@ def main(argv: Sequence[str]) -> int:
 def _measure(args: argparse.Namespace) -> int:
     root = find_root(Path.cwd())
     store = store_folder(args)
-    name = args.image or load_project(root).settings.default_image
+    name = args.image
     if args.ahead:
         go_ahead()
     notes: list[str] = []
@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--only", action="append", choices=tuple(GROUPS), metavar="NAME", help=", ".join(GROUPS))
-    parser.add_argument("--image", metavar="NAME", help="the image to measure with (default: the project's default)")
+    parser.add_argument("--image", metavar="NAME", default="probe", help="the image to measure with (default: probe)")
     parser.add_argument("--store", metavar="DIR", help="a store that holds it (default: as for derive)")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="repetitions of what is slow (default: 3)")
     parser.add_argument("--ahead", action="store_true", help="run before everything else on the machine (root)")

@@ -147,6 +147,15 @@ def a_union_that_cannot_be(small: Small) -> None:
     small.edit(IMAGE, 'from = ["hello"]', 'from = ["hello", "hello"]')
 
 
+def splits_that_cannot_be(small: Small) -> None:
+    add_wheels(small)
+    small.edit(IMAGE, 'from = ["notes"]', 'from = ["notes"]\nsplit = { own = ["nots"], native = ["*.so"] }')
+    small.edit(IMAGE, 'from = ["hello", "programs"]', 'from = ["hello", "programs"]\nsplit = { shared = 70 }')
+    more = '[[layers]]\nname = "{}"\nfrom = ["{}"]\nsplit = {}\n\n[modes]'
+    small.edit(IMAGE, "[modes]", more.format("one", "hello", "{ shared = 9 }"))
+    small.edit(IMAGE, "[modes]", more.format("two", "programs", '{ own = ["demo"], native = ["*.so"], shared = 40 }'))
+
+
 def a_series_that_is_wrong(small: Small) -> None:
     small.write("patches/hello/series", "# licence: Apache-2.0\n0001-greet.patch\n0002-none.patch\n")
     small.write("patches/hello/0003-stray.patch", (small.root / PATCH).read_bytes())
@@ -188,6 +197,7 @@ CASES: tuple[Callable[[Small], None], ...] = (
     a_script_that_cannot_run,
     paths_that_are_none,
     a_union_that_cannot_be,
+    splits_that_cannot_be,
     a_series_that_is_wrong,
     a_series_without_a_licence,
     names_that_are_no_text,

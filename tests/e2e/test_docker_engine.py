@@ -36,6 +36,7 @@ from support.require import skip_or_fail
 
 pytestmark = pytest.mark.docker
 
+ROOT = Path(__file__).parents[2]
 BUSYBOX = Path("/bin/busybox")
 FILLER = random.Random(1).randbytes(5 << 20)
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
@@ -239,7 +240,7 @@ def test_engine_dies_with_an_owner_killed_outright(binaries: Path) -> None:
     try:
         with subprocess.Popen(
             [sys.executable, "-c", program, str(binaries), str(parent)],
-            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(str(ROOT / part) for part in ("tests", "bench/engine"))},
             stdout=subprocess.PIPE,
             text=True,
         ) as owner:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from docker.models.containers import Container
 
+from speed.private_docker import CGROUPS
 from support.derived import Derived
 from support.docker_engine import (
-    CGROUPS,
     DockerEngine,
     ImageStore,
     default_binaries,

@@ -334,7 +334,7 @@ def test_what_moved_between_two_images_is_told_part_by_part(small: Small) -> Non
     for part in (
         '\nfields\n  config.user: "" -> "1"\n',
         "\npackages\n  notes 1.0-1 -> 2.0-1 (amd64)\n",
-        "\nlayers\n  0: sha256:",
+        "\nlayers\n  0  notes: sha256:",
         '\nconfig\n  config.User = "1" added\n',
         "  ~ /usr/share/hello/greeting  contents: ",
         "  -hello, world\n  +hello, you\n",
@@ -346,6 +346,7 @@ def test_what_moved_between_two_images_is_told_part_by_part(small: Small) -> Non
     assert whats["usr/share/hello/greeting"] == "contents"
     assert whats["usr/share/notes/ping"] == "removed"
     assert [row["before"] == row["after"] for row in found["layers"]] == [False, False]
+    assert found["pull"]["shared_layers"] == 0
 
 
 def test_trees_are_compared_by_path(derived: Small) -> None:

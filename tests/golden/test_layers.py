@@ -7,14 +7,17 @@ import hashlib
 import json
 
 from derive.canonical import sha256
+from derive.images.encoding import Encoding
 from derive.images.layer import write_layer
-from derive.images.members import Encoding
 from derive.images.modes import ModeTable, Rule
 from derive.images.oci import Descriptor, ImageConfig, image_documents, index
 from derive.store.memory import MemoryStore
 from derive.trees.listing import Symlink
+from derive.trees.pack import NewFile
+from support.archives import Zip, zipped
+from support.carrying import wheel_of
 from support.golden import check_golden
-from support.layers import FIELD, Given, archive, tree
+from support.layers import FIELD, Given, archive, blob, tree
 
 ODD: dict[bytes, Given] = {
     "é/ü".encode(): b"UTF-8",
@@ -46,6 +49,35 @@ def test_layers_have_the_digests_that_they_had() -> None:
             layer = write_layer(store, tree(store, given), modes, Encoding(level=level))
             rows[f"{name}, level {level}"] = layer.to_document()
     check_golden("layers/layers.json", json.dumps(rows, indent=1, sort_keys=True) + "\n")
+
+
+STREAM = hashlib.shake_128(b"stream").digest(200) * 500
+"""What a wheel has."""
+
+
+def test_a_layer_with_carried_patched_and_generated_files_has_the_digest_that_it_had() -> None:
+    store = MemoryStore()
+    stored = [STREAM[at : at + 50_000] for at in (0, 50_000)]
+    # Two stored blocks: a deflate stream whose bytes depend on no compressor.
+    stream = b"".join(
+        bytes([at]) + len(part).to_bytes(2, "little") + (len(part) ^ 0xFFFF).to_bytes(2, "little") + part
+        for at, part in enumerate(stored)
+    )
+    it = wheel_of(store, zipped(*(Zip(name=name, data=STREAM, packed=stream) for name in (b"kept", b"moved"))))
+    given: dict[bytes, Given] = {
+        b"lib/kept": STREAM,
+        b"lib/small": b"small\n" * 40,
+        b"lib/moved": NewFile(executable=True, chunks=[STREAM]),
+        b"lib/patched": b"# patched\n" + STREAM,
+        b"lib/generated": bytes(range(256)) * 300,
+    }
+    listing = tree(store, given)
+    rows = {}
+    for level in (1, 6):
+        layer = write_layer(store, listing, ModeTable(), Encoding(name="gzip-members/2", level=level), wheels=[it])
+        assert blob(store, layer.blob).count(stream) == 2
+        rows[f"level {level}"] = layer.to_document()
+    check_golden("layers/carried.json", json.dumps(rows, indent=1, sort_keys=True) + "\n")
 
 
 def test_headers_have_the_bytes_that_they_had() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import tarfile
 from io import BytesIO
 from typing import TypeAlias
@@ -11,9 +12,12 @@ from typing import TypeAlias
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from derive.canonical import sha256
 from derive.errors import InputErrors
+from derive.images.carry import carry_map
+from derive.images.encoding import CARRIED, SEGMENT, Encoding
 from derive.images.layer import write_layer
-from derive.images.members import SEGMENT, Encoding, segments
+from derive.images.members import Carried, segments
 from derive.images.modes import ModeTable, Rule
 from derive.images.tar import headers
 from derive.store.memory import MemoryStore
@@ -21,7 +25,8 @@ from derive.trees.compose import compose
 from derive.trees.diff import diff, first_difference
 from derive.trees.listing import DIRECTORY, Directory, File, Listing, ListingError, Symlink
 from derive.trees.pack import NewFile, add_members
-from support.layers import archive, blob, raw_name
+from support.carrying import wheel
+from support.layers import archive, blob, raw_name, tree
 
 Drawn: TypeAlias = dict[bytes, "tuple[bytes, bool] | Symlink | Directory"]
 
@@ -112,7 +117,8 @@ def test_trees_differ_exactly_when_their_tars_do(one: Drawn, two: Drawn) -> None
 def test_segments_are_bounded_and_join_to_the_tar(sizes: list[int]) -> None:
     store = MemoryStore()
     listing = add_members(store, ((b"%d" % n, NewFile(False, [bytes(size)])) for n, size in enumerate(sizes)))
-    parts = list(segments(headers(listing.items(), ModeTable()), store.read))
+    cut = segments(headers(listing.items(), ModeTable()), store.read)
+    parts = [part for part in cut if isinstance(part, bytes)]
     assert all(0 < len(part) <= SEGMENT for part in parts)
     assert b"".join(parts) == archive(store, listing)
 
@@ -166,3 +172,42 @@ def test_the_first_difference_is_the_length_of_the_common_beginning(
         expected = min(len(left), len(right))
     chunks = [left[at : at + step] for at in range(0, len(left), step)]
     assert first_difference(chunks, [right]) == expected
+
+
+LONG = st.integers(0, 3).map(lambda seed: hashlib.shake_128(b"%d" % seed).digest(CARRIED + seed))
+WHEELS = st.lists(
+    st.dictionaries(
+        st.sampled_from([b"a", b"lib/b", b"lib/c", b"n" * 101, b"z/y/x"]),
+        st.tuples(st.one_of(CONTENTS, LONG), st.booleans()),
+        min_size=1,
+    ),
+    min_size=1,
+    max_size=3,
+)
+"""Wheels of files, each with whether it is patched once it is unpacked."""
+
+
+@given(drawn=WHEELS, jobs=st.integers(1, 4))
+@settings(max_examples=30, deadline=None)
+def test_a_layer_that_carries_unpacks_to_the_same_tar_and_carries_no_patched_file(
+    drawn: list[dict[bytes, tuple[bytes, bool]]], jobs: int
+) -> None:
+    store = MemoryStore()
+    wheels = [wheel(store, {path: data for path, (data, _) in one.items()}, f"{n}.whl") for n, one in enumerate(drawn)]
+    installed = {
+        b"%d/%b" % (n, path): data + b"#" * patched
+        for n, one in enumerate(drawn)
+        for path, (data, patched) in one.items()
+    }
+    listing = tree(store, installed)
+    carrying = Encoding(name="gzip-members/2")
+    layer = write_layer(store, listing, ModeTable(), carrying, wheels=wheels, jobs=jobs)
+    assert gzip.decompress(blob(store, layer.blob)) == archive(store, listing)
+    assert layer.diff_id == write_layer(store, listing, ModeTable(), Encoding()).diff_id
+    # One content has one stream in all of these wheels, so that their order says nothing.
+    assert layer == write_layer(store, listing, ModeTable(), carrying, wheels=wheels[::-1], jobs=1)
+    carry = carry_map(wheels, CARRIED, store.read_blob)
+    cut = segments(headers(listing.items(), ModeTable()), store.read, carry)
+    carried = {part.file.sha256 for part in cut if isinstance(part, Carried)}
+    in_wheels = {sha256(data) for one in drawn for data, _ in one.values() if len(data) >= CARRIED}
+    assert carried == {entry.sha256 for _, entry in listing.files()} & in_wheels

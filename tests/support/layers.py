@@ -10,8 +10,8 @@ from io import BytesIO
 from typing import TypeAlias
 
 from derive.canonical import Digest, sha256
+from derive.images.encoding import Encoding
 from derive.images.layer import LayerDescriptor, write_layer
-from derive.images.members import Encoding
 from derive.images.modes import ModeTable
 from derive.images.oci import ImageConfig, image_documents
 from derive.images.tar import stream

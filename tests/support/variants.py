@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,28 @@ def copy_checkout(target: Path) -> Path:
     for name in CONTENT:
         shutil.copytree(CHECKOUT / name, target / name)
     shutil.copy(CHECKOUT / "pyproject.toml", target / "pyproject.toml")
+    return target
+
+
+def copy_store(source: Path, target: Path) -> Path:
+    """Copy a store to a folder that is not there yet; blobs and trees are hard links."""
+    target.mkdir()
+    for part in source.iterdir():
+        if part.name in {"tmp", "locks", "partial"}:
+            # Another process may be building in there: what it stages, device nodes among it, is nobody's to copy.
+            (target / part.name).mkdir()
+            continue
+        if part.name.startswith("derive.sqlite"):
+            continue
+        link = part.name in {"blobs", "trees"}
+        if part.is_dir():
+            shutil.copytree(part, target / part.name, symlinks=True, copy_function=os.link if link else shutil.copy2)
+        else:
+            shutil.copy2(part, target / part.name)
+    database, copy = sqlite3.connect(source / "derive.sqlite"), sqlite3.connect(target / "derive.sqlite")
+    database.backup(copy)  # whole, also while another process writes to it
+    database.close()
+    copy.close()
     return target
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from derive.archives.unpack import unpack_tar
 from derive.canonical import Digest
+from derive.images.encoding import Encoding
 from derive.images.layer import write_layer
-from derive.images.members import Encoding
 from derive.images.modes import ModeTable
 from derive.store.local import LocalStore
 from derive.trees.compose import compose

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -24,6 +25,8 @@ from derive.canonical import Digest
 from derive.derivations.model import Derivation, Output, TreeOutput, closure
 from derive.project import Project, load_project
 from derive.store.database import Realisation
+from derive.store.layout import FOLDERS
+from derive.store.listings import blobs_of
 from derive.store.local import LocalStore
 from derive.trees.listing import Listing
 from derive.trees.materialise import remove_folder
@@ -100,6 +103,44 @@ def _link(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
+def linked_copy(source: Path, target: Path) -> Path:
+    """Make a store that holds what another one holds and knows; files are linked, and the other one stays as it is."""
+    for name in FOLDERS:
+        (target / name).mkdir(parents=True)
+    for name in ("blobs", "listings", "trees"):
+        shutil.copytree(source / name, target / name, symlinks=True, copy_function=os.link, dirs_exist_ok=True)
+    for name in ("index.json", "oci-layout"):
+        shutil.copy(source / name, target)
+    with (
+        closing(sqlite3.connect(source / "derive.sqlite")) as old,
+        closing(sqlite3.connect(target / "derive.sqlite")) as new,
+    ):
+        old.backup(new)
+    return target
+
+
+def carry(warm: LocalStore, cold: LocalStore, derivations: Sequence[Derivation]) -> None:
+    """Give a store what some derivations gave in another one, and nothing of what they were made of."""
+    made: list[tuple[Derivation, dict[str, Output], Output]] = []
+    for one in derivations:
+        inputs = {role: _output_of(warm, given.derivation, given.output) for role, given in one.inputs.items()}
+        output = _output_of(warm, one, "out")
+        assert isinstance(output, TreeOutput)
+        listing = warm.listing(output.digest)
+        for blob in blobs_of(listing):
+            _link(warm.blob_path(blob), cold.root / "blobs" / "sha256" / blob.hex)
+        cold.add_listing(listing, by_facts=output.identity == "facts")
+        made.append((one, inputs, output))
+    remember(cold, made)
+
+
+def _output_of(store: LocalStore, derivation: Derivation, name: str) -> Output:
+    outputs = {"out": derivation.fixed} if derivation.fixed else plan_for(derivation, store).steps[-1].outputs
+    if outputs is None:
+        raise CannotMeasureError(f"{derivation.name} is not in the store")
+    return outputs[name]
+
+
 def remember(store: LocalStore, made: Sequence[tuple[Derivation, dict[str, Output], Output]]) -> None:
     """Note that derivations were realised: each with its inputs' outputs and its own one."""
     for derivation, inputs, output in made:
@@ -118,8 +159,7 @@ def remember(store: LocalStore, made: Sequence[tuple[Derivation, dict[str, Outpu
 
 def tree_of(store: LocalStore, derivation: Derivation) -> tuple[Digest, Listing]:
     """Return the tree that a derivation gave."""
-    outputs = plan_for(derivation, store).steps[-1].outputs
-    output = None if outputs is None else outputs["out"]
+    output = _output_of(store, derivation, "out")
     if not isinstance(output, TreeOutput):
         raise CannotMeasureError(f"{derivation.name} has no tree in the store")
     return output.digest, store.listing(output.digest)

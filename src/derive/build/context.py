@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol
 
-from derive.derivations.model import Output, ResolvedDerivation
+from derive.derivations.model import Output, ResolvedDerivation, TreeOutput
 
 if TYPE_CHECKING:
     import threading
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from derive.canonical import Digest
     from derive.sandbox.outcome import Runner
     from derive.store.local import LocalStore
+    from derive.trees.listing import Listing
 
 
 class Fetch(Protocol):
@@ -43,7 +44,8 @@ class Context:
     patches in a series; ``sandbox`` finds this machine's way to run sandboxes; ``jobs`` is how many things the builder
     may do at once; ``scratch`` a fresh path in the store's staging area, where nothing is yet; ``cancel`` is set when
     the build must stop. ``places`` are URLs that a wish gives; ``keep`` is where the folders of a script that
-    fails are left for a person, None where they are not.
+    fails are left for a person, None where they are not. ``from_nothing`` asks a builder to use nothing that another
+    build of its own kind left: a check does.
     """
 
     name: str
@@ -59,6 +61,13 @@ class Context:
     timeout_s: float | None
     places: tuple[str, ...] = ()
     keep: Path | None = None
+    from_nothing: bool = False
+
+    def tree(self, request: ResolvedDerivation, listing: Listing) -> TreeOutput:
+        """Keep a tree and return it as an output, named by its facts where the derivation says so."""
+        if request.arguments.get("identity") == "facts":
+            return TreeOutput(self.store.add_listing(listing, by_facts=True), "facts")
+        return TreeOutput(self.store.add_listing(listing))
 
 
 Build = Callable[[ResolvedDerivation, Context], Mapping[str, Output]]

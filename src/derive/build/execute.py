@@ -270,7 +270,9 @@ class Executor:
             inputs[role] = fixed if fixed is not None else self._outputs[reference.derivation.id][reference.output]
         return inputs
 
-    def build(self, derivation: Derivation, resolved: ResolvedDerivation, log_name: str = "") -> Mapping[str, Output]:
+    def build(
+        self, derivation: Derivation, resolved: ResolvedDerivation, log_name: str = "", *, from_nothing: bool = False
+    ) -> Mapping[str, Output]:
         """Run one builder now, whatever the store knows, and return its outputs; its log is kept."""
         if VERSIONS.get(resolved.builder) != resolved.version:
             raise BuildFailed(
@@ -280,7 +282,7 @@ class Executor:
         log_path = self.store.log_path(log_name or f"{derivation.id.hex}.log")
         with log_path.open("wb") as log:
             try:
-                return self._call(derivation, resolved, log)
+                return self._call(derivation, resolved, log, from_nothing=from_nothing)
             except DeriveError as error:
                 if derivation.fixed is not None:
                     raise  # it names the artifact, and says all there is to say
@@ -292,7 +294,9 @@ class Executor:
                     failure.log = str(log_path)
                 raise failure from error.__cause__
 
-    def _call(self, derivation: Derivation, resolved: ResolvedDerivation, log: IO[bytes]) -> Mapping[str, Output]:
+    def _call(
+        self, derivation: Derivation, resolved: ResolvedDerivation, log: IO[bytes], *, from_nothing: bool
+    ) -> Mapping[str, Output]:
         def write(data: bytes) -> None:
             log.write(data)
             log.flush()
@@ -311,6 +315,7 @@ class Executor:
             timeout_s=derivation.timeout_s,
             places=derivation.places,
             keep=self.store.failed_path(derivation.id) if self.keep_failed else None,
+            from_nothing=from_nothing,
         )
         return self.builders[resolved.builder](resolved, context)
 

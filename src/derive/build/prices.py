@@ -19,6 +19,9 @@ from derive.derivations.model import Derivation, Output, closure
 FETCHES_AT_ONCE = 8
 """Transfers that run side by side, whatever the jobs."""
 
+_IN_A_ROOT = frozenset(("bytecode", "kernel", "script"))
+"""Builders that run programs; their input ``root`` is what these run in."""
+
 Key = tuple[str, str]
 """A step's name and host platform: what past steps are known by."""
 
@@ -145,11 +148,15 @@ def rate_key(derivation: Derivation) -> str:
 
 
 def weights(target: Derivation) -> Mapping[Digest, int]:
-    """Return the bytes of the artifacts below each step of a closure, counted once for each way that leads to them."""
+    """Return the bytes of the artifacts below each step of a closure, counted once for each way that leads to them.
+
+    What a step only runs in is not counted: a toolchain weighs the same below every step, and grows with none.
+    """
     found: dict[Digest, int] = {}
     for derivation in closure(target):
         size = derivation.arguments.get("size") if derivation.fixed is not None else None
-        below = sum(found[reference.derivation.id] for reference in derivation.inputs.values())
+        tools = "root" if derivation.builder in _IN_A_ROOT else None
+        below = sum(found[one.derivation.id] for role, one in derivation.inputs.items() if role != tools)
         found[derivation.id] = below + (size if isinstance(size, int) else 0)
     return found
 

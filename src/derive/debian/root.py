@@ -138,11 +138,15 @@ def _union(
 
 def _merge_map(ordered: Sequence[UnpackedDeb]) -> dict[bytes, bytes]:
     """Return the top folders that a package links into usr: where things shipped through them really lie."""
+    return {path: target for package in ordered for path, target in merged_folders(package.data).items()}
+
+
+def merged_folders(tree: Mapping[bytes, Entry]) -> dict[bytes, bytes]:
+    """Return the top folders that a tree links to the folder of the same name in usr, each with that folder."""
     return {
         path: b"usr/" + path
-        for package in ordered
         for path in _MERGED
-        if package.data.get(path) in (Symlink(b"usr/" + path), Symlink(b"/usr/" + path))
+        if tree.get(path) in (Symlink(b"usr/" + path), Symlink(b"/usr/" + path))
     }
 
 

@@ -6,6 +6,7 @@ Core: no IO. Imports pydantic through the declarations.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import assert_never
@@ -36,9 +37,13 @@ from derive.derivations.scope import Declared, Names, Scope, absent
 from derive.errors import Problem
 from derive.lock.documents import DebianLock, PythonLock
 from derive.lock.upstreams.entries import UpstreamsLock
+from derive.patches.load import LoadedSeries
+from derive.patches.model import reads, removes, writes
 from derive.sandbox.checks import check_command, check_environment, check_inputs
 from derive.sandbox.request import PLATFORM_VARIABLES, Script
 from derive.trees.listing import ListingError, check_path
+
+_RECORD = re.compile(rb"[^/]+\.dist-info/RECORD", re.IGNORECASE)
 
 FILES = "files"
 """The input under which a script finds the small sources that stand beside it."""
@@ -59,6 +64,8 @@ def content_problems(scope: Scope, known: Names, name: str, declared: Declared) 
         case WheelsDecl():
             yield from _set_problems(scope, declaration.set, f"{where}.set", PythonLock)
             yield from _without_problems(scope, declaration, where)
+            yield from _drop_problems(scope, declaration, where)
+            yield from _patches_problems(scope, known, declaration, where)
         case DebianRootDecl():
             yield from _set_problems(scope, declaration.set, f"{where}.set", DebianLock)
             lock = scope.locks.get(declaration.set)
@@ -137,6 +144,44 @@ def _without_problems(scope: Scope, decl: WheelsDecl, where: str) -> Iterator[Pr
     for name in decl.without:
         if name not in names:
             yield absent(f"{where}.{key_path(('without', name))}", "wheel in the lock", name, names)
+
+
+def _drop_problems(scope: Scope, decl: WheelsDecl, where: str) -> Iterator[Problem]:
+    lock = scope.locks.get(decl.set)
+    names = {entry.name for entry in lock.wheels} if isinstance(lock, PythonLock) else set(decl.drop)
+    for name in decl.drop:
+        place = f"{where}.{key_path(('drop', name))}"
+        if name not in names:
+            yield absent(place, "wheel in the lock", name, names)
+        if name in decl.without:
+            hint = "take it out of one of the two"
+            yield Problem(where=place, message="files of a wheel that is left out by without", hint=hint)
+
+
+def _patches_problems(scope: Scope, known: Names, decl: WheelsDecl, where: str) -> Iterator[Problem]:
+    lock = scope.locks.get(decl.set)
+    names = {entry.name for entry in lock.wheels} if isinstance(lock, PythonLock) else set(decl.patches)
+    for name, series in decl.patches.items():
+        place = f"{where}.{key_path(('patches', name))}"
+        if name not in names:
+            yield absent(place, "wheel in the lock", name, names)
+        if name in decl.without:
+            hint = "take it out of one of the two"
+            yield Problem(where=place, message="a series for a wheel that is left out by without", hint=hint)
+        if series not in known.series:
+            yield absent(place, "series under patches/", series, known.series)
+        elif series in scope.series:
+            yield from _record_problems(scope.series[series], series)
+
+
+def _record_problems(loaded: LoadedSeries, series: str) -> Iterator[Problem]:
+    """Yield a problem for each patch of a wheel that changes RECORD."""
+    for patch in loaded.patches:
+        paths = {path for one in patch.operations for path in (reads(one), writes(one), removes(one)) if path}
+        if any(_RECORD.fullmatch(path) for path in paths):
+            hint = "leave RECORD out of the patch: --only names the paths that are looked at"
+            message = "changes RECORD, which is written anew when the wheel is installed"
+            yield Problem(where=f"patches/{series}/{patch.name}", message=message, hint=hint)
 
 
 def _compose_problems(decl: ComposeDecl, where: str) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, assert_never
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from derive.content import Content, Keyed, Some, choice, key_path, parse_model, parse_toml
-from derive.derivations.model import Platform
+from derive.derivations.model import Identity, Platform
 from derive.errors import Problem
 from derive.kernels.declarations import Gpus
 
@@ -214,7 +214,9 @@ class DebianRootDecl(Keyed):
 class WheelsDecl(Keyed):
     """All wheels of a set for one Python, each installed, byte-compiled and recorded, in one tree.
 
-    ``without`` names those that are left out, each with the reason.
+    ``without`` names those that are left out, each with the reason; ``patches`` which series are applied to which;
+    ``drop`` files of a wheel that are not installed, by pattern, each with the reason. ``identity`` is what the
+    trees' digests are taken of: large wheels are not read once more for each step by ``facts``.
     """
 
     builder: Literal["wheels"]
@@ -222,6 +224,9 @@ class WheelsDecl(Keyed):
     python: Python
     root: str
     without: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
+    identity: Identity = "nar"
+    patches: dict[str, str] = Field(default_factory=dict)
+    drop: dict[str, Annotated[dict[str, Annotated[str, Field(min_length=1)]], Some]] = Field(default_factory=dict)
 
 
 class InstallWheelDecl(Keyed):

@@ -8,46 +8,38 @@ A tool root is evaluated for the platform that programs run on; everything else 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, assert_never
+from typing import TypeVar
 
 from derive.canonical import Digest, Json, escape
-from derive.derivations import kernels, steps
+from derive.derivations import kernels, sources, steps
 from derive.derivations.convert import root_document
 from derive.derivations.declarations import (
     BytecodeDecl,
     ComposeDecl,
-    DebFrom,
     DebianRootDecl,
     Declaration,
-    GitFrom,
-    HuggingFaceFrom,
     InstallWheelDecl,
     KernelsDecl,
     KernelSourcesDecl,
-    OciFrom,
     PatchDecl,
     ScriptDecl,
     SourceDecl,
-    SourceFrom,
     UnpackDecl,
-    UrlFrom,
-    WheelFrom,
     WheelsDecl,
 )
-from derive.derivations.model import DEBIAN_ARCHITECTURE, TRIPLET, Derivation, Platform
+from derive.derivations.layers import Layer, package_layers, wheel_layers
+from derive.derivations.model import DEBIAN_ARCHITECTURE, TRIPLET, Derivation, Identity, Platform
 from derive.derivations.scope import Declared, Scope, absent, references
-from derive.derivations.upstreams import fetch_url, git_tree, huggingface_tree, oci_tree
 from derive.errors import InputErrors, Problem, expected_got
+from derive.images import capabilities
 from derive.images.convert import image_config, mode_table
-from derive.images.declarations import ImageDecl
-from derive.images.members import Encoding
+from derive.images.declarations import ImageDecl, LayerDecl
+from derive.images.encoding import Encoding
 from derive.images.oci import OVERLAY_LABEL
 from derive.kernels.units import Unit
-from derive.lock.documents import DebianLock, PythonLock, SourceEntry, SourceFile, WheelEntry, target_name
-from derive.lock.upstreams.entries import GitEntry, OciEntry, UpstreamsLock, UrlEntry
-from derive.lock.upstreams.wishes import UpstreamsWish
+from derive.lock.documents import WheelEntry
 from derive.patches.identity import series_document
 from derive.sandbox.spec import sandbox_settings
 
@@ -125,7 +117,10 @@ class Evaluator:
         added = steps.layer(f"{name} layer overlay", [tree], modes, encoding)
         # The root is the base's: an overlay is there to put other files in the place of the image's.
         root = base.inputs["root"].derivation
-        return steps.image(f"{name}-dev", base.host, marked, modes, [*layers, added], root)
+        optional = base.arguments.get("optional", ())
+        assert isinstance(optional, Sequence)
+        places = [index for index in optional if isinstance(index, int)]
+        return steps.image(f"{name}-dev", base.host, marked, modes, [*layers, added], root, optional=places)
 
     def kernel_units(
         self, kernel_names: Sequence[str], gpus: Sequence[str] | None = None
@@ -156,18 +151,70 @@ class Evaluator:
         modes = self._collect(lambda: mode_table(image, f"images/{name}.toml: modes").to_document())
         config = self._collect(lambda: image_config(image, f"images/{name}.toml: config").to_document())
         encoding = Encoding(name=image.encoding.name, level=image.encoding.level).to_document()
-        layers: list[Derivation] = []
+        made: list[Layer] = []
         everything: list[tuple[str, str, Derivation]] = []
         for layer in image.layers:
-            trees = [self._node(part, host) for part in layer.parts]
-            present = [tree for tree in trees if tree is not None]
-            layers.append(steps.layer(f"{name} layer {layer.name}", present, modes, encoding))
-            parts = zip(layer.parts, present, strict=False)
-            everything += [(f"{layer.name}/{part}", "", tree) for part, tree in parts]
+            trees = {part: self._node(part, host) for part in layer.parts}
+            present = {part: tree for part, tree in trees.items() if tree is not None}
+            made += self._layers(layer, present, host)
+            everything += self._parts(layer, present)
         if self._problems or modes is None or config is None:
             return None
-        root = steps.composed(f"{name} root", everything, {})
-        return steps.image(name, host, config, modes, layers, root)
+        layers = [
+            steps.layer(
+                f"{name} layer {one.name}",
+                one.trees,
+                modes,
+                encoding,
+                wheels=one.wheels,
+                elsewhere=one.elsewhere,
+                select=one.select,
+            )
+            for one in made
+        ]
+        # Made to be checked, and of parts that are large where they are split: nothing else reads all of it.
+        is_split = any(layer.split is not None for layer in image.layers)
+        root = steps.composed(f"{name} root", everything, {}, "facts" if is_split else "nar")
+        where = f"images/{name}.toml: capabilities"
+        self._problems.extend(capabilities.problems(image.capabilities, [root], where))
+        if self._problems:
+            return None
+        optional = [index for index, one in enumerate(made) if one.optional]
+        needed = capabilities.files(image.capabilities)
+        return steps.image(name, host, config, modes, layers, root, optional=optional, needed=needed)
+
+    def _layers(self, layer: LayerDecl, trees: Mapping[str, Derivation], host: Platform) -> Iterable[Layer]:
+        """Return the layers that one entry of an image file makes of its parts' trees."""
+        wheels = {part: self._wheels(part, host) for part in trees}
+        if layer.split is None:
+            everything = [entry for entries in wheels.values() for entry in entries]
+            return [Layer(name=layer.name, trees=list(trees.values()), wheels=everything)]
+        made: list[Layer] = []
+        for part, tree in trees.items():
+            if isinstance(self._scope.declared[part].declaration, WheelsDecl):
+                made += wheel_layers(layer.name, layer.split, tree, wheels[part])
+            else:
+                made += package_layers(layer.name, layer.split, tree)
+        return made
+
+    def _parts(self, layer: LayerDecl, trees: Mapping[str, Derivation]) -> Iterable[tuple[str, str, Derivation]]:
+        """Return what an entry gives to the union of all layers: wheels that are split one by one, united only here."""
+        for part, tree in trees.items():
+            name = f"{layer.name}/{part}"
+            if layer.split is not None and isinstance(self._scope.declared[part].declaration, WheelsDecl):
+                yield from ((f"{name}/{one}", "", reference.derivation) for one, reference in tree.inputs.items())
+            else:
+                yield name, "", tree
+
+    def _wheels(self, name: str, host: Platform) -> Sequence[WheelEntry]:
+        """Return the wheels of which a declaration makes a union; none for any other declaration."""
+        declared = self._scope.declared[name]
+        decl = declared.declaration
+        if not isinstance(decl, WheelsDecl):
+            return ()
+        where = f"{declared.file}: {name}.set"
+        wheels = self._collect(lambda: sources.wheels(self._scope, decl.set, decl.python, host, where))
+        return [wheel for wheel in wheels or () if wheel.name not in decl.without]
 
     def _collect(self, make: Callable[[], E]) -> E | None:
         """Return what a function makes, or gather what it finds wrong."""
@@ -205,14 +252,13 @@ class Evaluator:
         match declaration:
             case SourceDecl():
                 where = f"{declared.file}: {name}.from"
-                return self._collect(lambda: self._source(declaration, host, where))
+                return self._collect(lambda: sources.source(self._scope, declaration, host, where))
             case UnpackDecl():
-                return self._unpack(name, declared, declaration, host)
+                where = f"{declared.file}: {name}.from"
+                return self._collect(lambda: sources.unpacked(self._scope, name, declaration, host, where))
             case PatchDecl():
                 source = self._node(declaration.source, host)
-                patches = self._scope.series[declaration.series].patches
-                labels = [f"patches/{declaration.series}/{patch.name}" for patch in patches]
-                return source and steps.patched(name, source, series_document(patches), labels)
+                return source and self._patched(name, source, declaration.series)
             case ScriptDecl():
                 return self._script(name, declared, declaration, host)
             case DebianRootDecl():
@@ -257,72 +303,9 @@ class Evaluator:
     def _text(self, declared: Declared, file: str) -> str:
         return escape(self._scope.script(declared, file) or b"")
 
-    def _unpack(self, name: str, declared: Declared, decl: UnpackDecl, host: Platform) -> Derivation | None:
-        where = f"{declared.file}: {name}.from"
-        match decl.source:
-            case SourceFrom(set=set_name, source=source, part=part):
-                lock = self._debian(set_name)
-                entry = next(entry for entry in lock.sources if entry.name == source)
-                file = _part(entry, part)
-                if file is None:
-                    self._problems.append(Problem(where=f"{where}.part", message=f"{source} has no {part} file"))
-                    return None
-                return steps.unpack(name, decl.kind, steps.fetch_source(entry, file), strip=decl.strip, expected={})
-            case UrlFrom(set=set_name, url=url):
-                upstream = self._collect(lambda: self._upstreams(set_name).upstream(url, UrlEntry, where=where))
-                if upstream is None:
-                    return None
-                archive = fetch_url(upstream, self._wish(set_name))
-                if decl.kind == "file":
-                    return steps.unpacked(name, "file", {"archive": steps.reference(archive)}, path=upstream.file)
-                return steps.unpack(name, decl.kind, archive, strip=decl.strip, expected={})
-            case DebFrom(set=set_name, deb=deb):
-                architecture = DEBIAN_ARCHITECTURE[host]
-                found = self._one(
-                    [
-                        e
-                        for e in self._debian(set_name).debs
-                        if e.name == deb and e.architecture in (architecture, "all")
-                    ],
-                    f"{where}.deb",
-                    f"the lock set {set_name} has no package {deb} for {architecture}",
-                )
-                return steps.unpack_deb(found) if found is not None else None
-            case WheelFrom(set=set_name, wheel=wheel, python=python):
-                wheels = self._target(set_name, python, host, where)
-                wheel_entry = self._one(
-                    [e for e in wheels or () if e.name == wheel],
-                    f"{where}.wheel",
-                    f"the lock set {set_name} has no wheel {wheel} for Python {python} on {host}",
-                )
-                return steps.unpack_wheel(wheel_entry) if wheel_entry is not None else None
-
-    def _source(self, decl: SourceDecl, host: Platform, where: str) -> Derivation:
-        lock, wish = self._upstreams(decl.source.set), self._wish(decl.source.set)
-        match decl.source:
-            case GitFrom(git=name):
-                file = f"lock/{decl.source.set}.lock.json"
-                return git_tree(lock.upstream(name, GitEntry, where=where), wish, where=file)
-            case OciFrom(oci=name):
-                return oci_tree(lock.upstream(name, OciEntry, where=where), host, where=where)
-            case HuggingFaceFrom(huggingface=name, files=files):
-                return huggingface_tree(lock, name, files, where=f"{where}.files")
-            case _:
-                assert_never(decl.source)
-
-    def _upstreams(self, name: str) -> UpstreamsLock:
-        lock = self._scope.locks[name]
-        assert isinstance(lock, UpstreamsLock)
-        return lock
-
-    def _wish(self, name: str) -> UpstreamsWish:
-        wish = self._scope.wishes[name]
-        assert isinstance(wish, UpstreamsWish)
-        return wish
-
     def _debian_root(self, name: str, declared: Declared, decl: DebianRootDecl, host: Platform) -> Derivation | None:
         architecture = DEBIAN_ARCHITECTURE[host]
-        lock = self._debian(decl.set)
+        lock = sources.debian_lock(self._scope, decl.set)
         closure = lock.closures[decl.closure]
         if architecture not in closure:
             where = f"lock/{decl.set}.toml: closures.{decl.closure}.architectures"
@@ -347,10 +330,8 @@ class Evaluator:
     ) -> Derivation | None:
         python = decl.python
         if isinstance(decl, WheelsDecl):
-            wheels = self._target(decl.set, python, host, f"{declared.file}: {name}.set")
-            chosen = [wheel for wheel in wheels or () if wheel.name not in decl.without]
-            parts = [(one.name, "", steps.installed_wheel(one, python, root, self._build)) for one in chosen]
-            return None if wheels is None else steps.composed(name, parts, {})
+            parts = [(one.name, "", self._wheel(one, decl, root)) for one in self._wheels(name, host)]
+            return steps.composed(name, parts, {}, decl.identity)
         source = self._node(decl.source, host)
         if source is None:
             return None
@@ -359,6 +340,18 @@ class Evaluator:
         paths, exclude = ([path.strip("/") for path in some] for some in (decl.paths, decl.exclude))
         return steps.bytecode(name, source, root, python=python, paths=paths, exclude=exclude, build=self._build)
 
+    def _wheel(self, entry: WheelEntry, decl: WheelsDecl, root: Derivation) -> Derivation:
+        series = decl.patches.get(entry.name)
+        name, unpacked = steps.patched_wheel(entry), steps.unpack_wheel(entry)
+        patched = self._patched(name, unpacked, series, decl.identity) if series else None
+        drop = tuple(decl.drop.get(entry.name, ()))
+        return steps.installed_wheel(entry, decl.python, root, self._build, patched, drop, decl.identity)
+
+    def _patched(self, name: str, source: Derivation, series: str, identity: Identity = "nar") -> Derivation:
+        patches = self._scope.series[series].patches
+        labels = [f"patches/{series}/{patch.name}" for patch in patches]
+        return steps.patched(name, source, series_document(patches), labels, identity)
+
     def _kernels(
         self, name: str, declared: Declared, decl: KernelSourcesDecl | KernelsDecl, host: Platform
     ) -> Derivation | None:
@@ -366,35 +359,3 @@ class Evaluator:
             return kernels.sources(self._scope, name, decl)
         root, where = self._node(decl.root, self._build), f"{declared.file}: {name}"
         return root and self._collect(lambda: kernels.cache(self._scope, name, where, decl, root, host))
-
-    def _debian(self, name: str) -> DebianLock:
-        lock = self._scope.locks[name]
-        assert isinstance(lock, DebianLock)
-        return lock
-
-    def _target(self, name: str, python: str, host: Platform, where: str) -> Sequence[WheelEntry] | None:
-        lock = self._scope.locks[name]
-        assert isinstance(lock, PythonLock)
-        architecture = DEBIAN_ARCHITECTURE[host]
-        target = target_name(python, architecture)
-        if target in lock.targets:
-            return lock.target(python, architecture)
-        detail = expected_got(target, ", ".join(sorted(lock.targets)))
-        message = f"the lock set {name} has no wheels for Python {python} on {host}"
-        self._problems.append(Problem(where=where, message=message, detail=detail))
-        return None
-
-    def _one(self, found: Sequence[E], where: str, message: str) -> E | None:
-        if len(found) == 1:
-            return found[0]
-        self._problems.append(Problem(where=where, message=message))
-        return None
-
-
-def _part(entry: SourceEntry, part: str) -> SourceFile | None:
-    """Return the file of a source package that is its ``orig``, ``debian`` or ``dsc`` part."""
-    for file in entry.files:
-        is_part = file.file.endswith(".dsc") if part == "dsc" else f".{part}.tar." in file.file
-        if is_part and not file.file.endswith(".asc"):
-            return file
-    return None

@@ -25,18 +25,22 @@ from derive.canonical import Digest, Json, digest_document, encode
 Platform: TypeAlias = Literal["any", "linux/amd64", "linux/arm64"]
 PLATFORMS: tuple[Platform, ...] = get_args(Platform)
 
+Identity: TypeAlias = Literal["nar", "facts"]
+"""What a tree's digest is taken of: all its bytes, or its entries with the hashes of their contents."""
+
 DEBIAN_ARCHITECTURE: Mapping[str, str] = {"linux/amd64": "amd64", "linux/arm64": "arm64"}
 TRIPLET: Mapping[str, str] = {"linux/amd64": "x86_64-linux-gnu", "linux/arm64": "aarch64-linux-gnu"}
 
 
 @dataclass(frozen=True, slots=True)
 class TreeOutput:
-    """An output that is a tree, by the SHA-256 of its NAR."""
+    """An output that is a tree, by the SHA-256 of its NAR or of its facts (docs/formats/tree-digest.md)."""
 
     digest: Digest
+    identity: Identity = "nar"
 
     def __str__(self) -> str:
-        return f"nar:{self.digest}"
+        return f"{self.identity}:{self.digest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +57,15 @@ Output: TypeAlias = TreeOutput | FlatOutput
 
 
 def parse_output(text: str) -> Output:
-    """Read ``nar:sha256:<hex>`` or ``flat:sha256:<hex>``; raises ValueError."""
+    """Read ``nar:``, ``facts:`` or ``flat:`` and ``sha256:<hex>``; raises ValueError."""
     mode, _, digest = text.partition(":")
-    if mode == "nar":
-        return TreeOutput(Digest.parse(digest))
-    if mode == "flat":
-        return FlatOutput(Digest.parse(digest))
-    raise ValueError(f"not an output: {text!r}")
+    match mode:
+        case "nar" | "facts":
+            return TreeOutput(Digest.parse(digest), mode)
+        case "flat":
+            return FlatOutput(Digest.parse(digest))
+        case _:
+            raise ValueError(f"not an output: {text!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,6 +85,7 @@ def load_scope(project: Project) -> Scope:
         InputErrors: every problem found, each with file and key path.
     """
     from derive.derivations.checks import content_problems
+    from derive.derivations.layers import layer_problems
 
     problems: list[Problem] = []
     declared, names = _declared(project, problems)
@@ -109,6 +110,7 @@ def load_scope(project: Project) -> Scope:
     problems.extend(_reference_problems(scope, known))
     for name, one in declared.items():
         problems.extend(content_problems(scope, known, name, one))
+    problems.extend(layer_problems(scope))
     if problems:
         raise InputErrors(problems)
     return scope
@@ -134,9 +136,10 @@ def _declared(project: Project, problems: list[Problem]) -> tuple[dict[str, Decl
 
 
 def _image_files(project: Project) -> dict[str, bytes]:
-    """Return the image files by the name of the image."""
+    """Return the image files by the name of the image; what stands below ``verify`` decides no byte of one."""
     files = project.below("images")
-    return {name.removesuffix(".toml"): data for name, data in files.items() if name.endswith(".toml")}
+    named = {name: data for name, data in files.items() if name.endswith(".toml") and not name.startswith("verify/")}
+    return {name.removesuffix(".toml"): data for name, data in named.items()}
 
 
 def _images(project: Project, problems: list[Problem]) -> dict[str, ImageDecl]:

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from derive.build.builders import VERSIONS
 from derive.canonical import Digest, Json
-from derive.derivations.model import BuiltInput, Derivation, FixedInput, Input, Platform
+from derive.derivations.model import BuiltInput, Derivation, FixedInput, Identity, Input, Platform
+from derive.images.encoding import Encoding
 from derive.lock.documents import DebEntry, SourceEntry, SourceFile, WheelEntry
 from derive.sandbox.spec import sandbox_settings
 
@@ -130,14 +131,28 @@ def debian_root(name: str, host: Platform, declaration: Json, debs: Sequence[Deb
     return step(name, "debian-root", {"root": declaration}, inputs, host=host)
 
 
-def patched(name: str, source: Derivation, series: Json, labels: Sequence[str]) -> Derivation:
+def patched(
+    name: str, source: Derivation, series: Json, labels: Sequence[str], identity: Identity = "nar"
+) -> Derivation:
     """Apply a series; ``labels`` are its patches' file names."""
-    return step(name, "patch", {"series": series}, {"source": reference(source)}, labels=tuple(labels))
+    arguments = {"series": series} | named_by(identity)
+    return step(name, "patch", arguments, {"source": reference(source)}, labels=tuple(labels))
 
 
-def composed(name: str, parts: Sequence[tuple[str, str, Derivation]], wins: Mapping[str, Json]) -> Derivation:
+def named_by(identity: Identity) -> dict[str, Json]:
+    """Return the argument that says what an output's digest is taken of; the NAR's needs no word."""
+    return {} if identity == "nar" else {"identity": identity}
+
+
+def composed(
+    name: str,
+    parts: Sequence[tuple[str, str, Derivation]],
+    wins: Mapping[str, Json],
+    identity: Identity = "nar",
+) -> Derivation:
     """Union of trees: (part name, where it is put, tree)."""
     arguments: dict[str, Json] = {"parts": [{"name": part, "at": at} for part, at, _ in parts], "wins": dict(wins)}
+    arguments |= named_by(identity)
     return step(name, "compose", arguments, {part: reference(tree) for part, _, tree in parts})
 
 
@@ -178,10 +193,34 @@ def bytecode(
     return step(name, "bytecode", arguments, inputs, build=build)
 
 
-def installed_wheel(entry: WheelEntry, python: str, root: Derivation, build: Platform) -> Derivation:
-    """Install, byte-compile and record one wheel."""
-    name = f"{entry.name} {entry.version}"
-    return installed(name, f"{name} recorded", unpack_wheel(entry), python, root, build, labels=(entry.file,))
+def patched_wheel(entry: WheelEntry) -> str:
+    """Return what the step is called that applies a series to a wheel: the same for every version and platform."""
+    return f"{entry.name} patched"
+
+
+def installed_wheel(
+    entry: WheelEntry,
+    python: str,
+    root: Derivation,
+    build: Platform,
+    patched: Derivation | None = None,
+    drop: Sequence[str] = (),
+    identity: Identity = "nar",
+) -> Derivation:
+    """Install, byte-compile and record one wheel; ``patched`` is its tree with a series, ``drop`` what stays away."""
+    name, wheel = f"{entry.name} {entry.version}", unpack_wheel(entry)
+    return installed(
+        name,
+        f"{name} recorded",
+        wheel,
+        python,
+        root,
+        build,
+        labels=(entry.file,),
+        patched=patched,
+        drop=drop,
+        identity=identity,
+    )
 
 
 def installed(
@@ -193,29 +232,85 @@ def installed(
     build: Platform,
     *,
     labels: tuple[str, ...],
+    patched: Derivation | None = None,
+    drop: Sequence[str] = (),
+    identity: Identity = "nar",
 ) -> Derivation:
     """Install, byte-compile and record an unpacked wheel; ``last`` is what the last step is called."""
-    arguments: dict[str, Json] = {"python": python}
-    laid = step(f"{name} installed", "install-wheel", arguments, {"wheel": reference(wheel)}, labels=labels)
+    written: dict[str, Json] = {"python": python} | named_by(identity)
+    arguments = written | ({"drop": sorted(drop)} if drop else {})
+    trees = {"wheel": reference(wheel)} | ({} if patched is None else {"patched": reference(patched)})
+    laid = step(f"{name} installed", "install-wheel", arguments, trees, labels=labels)
     paths = [f"usr/local/lib/python{python}/dist-packages"]
     compiled = bytecode(f"{name} byte code", laid, root, python=python, paths=paths, exclude=(), build=build)
     parts: dict[str, Input] = {"installed": BuiltInput(laid), "bytecode": BuiltInput(compiled)}
-    return step(last, "record", arguments, parts, labels=labels)
+    return step(last, "record", written, parts, labels=labels)
 
 
-def layer(name: str, trees: Sequence[Derivation], modes: Json, encoding: Json) -> Derivation:
-    """Write one layer from the union of some trees."""
-    inputs: dict[str, Input] = {f"tree.{index}": reference(tree) for index, tree in enumerate(trees)}
-    labels = tuple(tree.name for tree in trees)
-    return step(name, "layer", {"modes": modes, "encoding": encoding}, inputs, labels=labels)
+def split(name: str, how: Mapping[str, Json], inputs: Mapping[str, Input]) -> Derivation:
+    """Cut a tree into several; ``how`` are the builder's arguments."""
+    return step(name, "split", how, inputs, labels=(name,))
+
+
+def layer(
+    name: str,
+    trees: Sequence[Derivation | BuiltInput],
+    modes: Json,
+    encoding: Json,
+    *,
+    wheels: Sequence[WheelEntry] = (),
+    elsewhere: BuiltInput | None = None,
+    select: Json = None,
+) -> Derivation:
+    """Write one layer from the union of some trees; an encoding that carries takes the streams of ``wheels`` over.
+
+    ``select`` says which leaves of the trees are in it; those of ``elsewhere`` are not: they stand in another layer.
+    """
+    given = [tree if isinstance(tree, BuiltInput) else reference(tree) for tree in trees]
+    inputs: dict[str, Input] = {f"tree.{index}": one for index, one in enumerate(given)}
+    labels = tuple(one.derivation.name + (f" {one.output}" if one.output != "out" else "") for one in given)
+    if elsewhere is not None:
+        inputs["elsewhere"] = elsewhere
+    if Encoding.from_document(encoding).carries:
+        for index, entry in enumerate(wheels):
+            inputs[f"archive.{index}"] = reference(fetch_wheel(entry))
+            inputs[f"members.{index}"] = reference(unpack_wheel(entry))
+        labels += tuple(entry.file for entry in wheels)
+    arguments: dict[str, Json] = {"modes": modes, "encoding": encoding}
+    return step(name, "layer", arguments | ({} if select is None else {"select": select}), inputs, labels=labels)
 
 
 def image(
-    name: str, host: Platform, config: Json, modes: Json, layers: Sequence[Derivation], root: Derivation
+    name: str,
+    host: Platform,
+    config: Json,
+    modes: Json,
+    layers: Sequence[Derivation],
+    root: Derivation,
+    *,
+    optional: Sequence[int] = (),
+    needed: Sequence[str] = (),
 ) -> Derivation:
-    """Write config and manifest over layers; ``root`` is the union of all layers' trees."""
+    """Write config and manifest over layers; ``root`` is the union of all layers' trees.
+
+    ``optional`` are the places of layers that are left out when nothing is in them; ``needed`` must be in the image.
+    """
     inputs: dict[str, Input] = {"root": BuiltInput(root)}
     for index, one in enumerate(layers):
         inputs[f"layer.{index}"] = BuiltInput(one, "descriptor")
         inputs[f"blob.{index}"] = BuiltInput(one)
-    return step(name, "image", {"config": config, "modes": modes, "layers": len(layers)}, inputs, host=host)
+    arguments: dict[str, Json] = {"config": config, "modes": modes, "layers": len(layers)}
+    # Absent where there is nothing to say: images of before have the ids that they had.
+    more: dict[str, Json] = {"optional": list(optional), "needed": list(needed)}
+    return step(name, "image", arguments | {key: value for key, value in more.items() if value}, inputs, host=host)
+
+
+def facts(tree: Derivation) -> Derivation:
+    """Probe the files of a tree."""
+    return step(f"{tree.name} facts", "facts", {"kind": "scan"}, {"tree": reference(tree)}, labels=(tree.name,))
+
+
+def image_facts(name: str, root: Derivation, trees: Sequence[Derivation]) -> Derivation:
+    """Unite the facts of the trees that an image's ``root`` is the union of."""
+    inputs: dict[str, Input] = {f"facts.{index:04}": BuiltInput(facts(tree)) for index, tree in enumerate(trees)}
+    return step(f"{name} facts", "facts", {"kind": "union"}, {**inputs, "root": reference(root)})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from derive.content import key_path
 from derive.errors import InputErrors, Problem
+from derive.images.capabilities import LABEL, label
 from derive.images.declarations import ImageDecl
 from derive.images.modes import ModeTable, Rule
 from derive.images.oci import OVERLAY_LABEL, ImageConfig, config_problems
@@ -38,12 +39,15 @@ def image_config(image: ImageDecl, where: str) -> ImageConfig:
         command=declared.command,
         user=declared.user,
         working_folder=declared.working_folder,
-        labels=declared.labels,
+        labels={**declared.labels, **label(image.capabilities)},
         stop_signal=declared.stop_signal or "",
     )
     problems = [*config_problems(config, where=where)]
     if OVERLAY_LABEL in config.labels:
         message = f"the label {OVERLAY_LABEL} is written by derive dev"
+        problems.append(Problem(where=f"{where}.labels", message=message))
+    if LABEL in declared.labels:
+        message = f"the label {LABEL} is written from capabilities"
         problems.append(Problem(where=f"{where}.labels", message=message))
     if problems:
         raise InputErrors(problems)

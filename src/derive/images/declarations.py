@@ -33,19 +33,42 @@ class ModeDecl(Keyed):
     gid: int = Field(default=0, ge=0, le=65535)
 
 
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"named twice: {', '.join(twice)}")
+    return names
+
+
+def _pattern(text: str) -> str:
+    if not text or text.startswith("/"):
+        raise ValueError("not a pattern of paths, which do not begin with a slash")
+    return text
+
+
+class SplitDecl(Keyed):
+    """How a layer of many packages becomes many layers.
+
+    Packages in ``own`` have layers of their own; the others are spread over ``shared`` layers. Of wheels in ``own``,
+    files whose path fits a pattern of ``native`` have a layer apart.
+    """
+
+    own: Annotated[tuple[str, ...], AfterValidator(_distinct)] = ()
+    shared: int = Field(default=0, ge=0, le=99)
+    native: tuple[Annotated[str, AfterValidator(_pattern)], ...] = ()
+
+
 class LayerDecl(Keyed):
-    """One layer: the union of some derivations' trees."""
+    """One layer: the union of some derivations' trees; or, with ``split``, the layers of one tree of packages."""
 
     name: str
     parts: Annotated[tuple[str, ...], Some] = Field(alias="from")
+    split: SplitDecl | None = None
 
     @field_validator("parts")
     @classmethod
     def _parts_are_distinct(cls, parts: tuple[str, ...]) -> tuple[str, ...]:
-        twice = sorted({part for part in parts if parts.count(part) > 1})
-        if twice:
-            raise ValueError(f"named twice: {', '.join(twice)}")
-        return parts
+        return _distinct(parts)
 
 
 class ConfigDecl(Keyed):
@@ -63,8 +86,36 @@ class ConfigDecl(Keyed):
 class EncodingDecl(Keyed):
     """How layers are compressed."""
 
-    name: Literal["gzip-members/1"] = "gzip-members/1"
+    name: Literal["gzip-members/1", "gzip-members/2"] = "gzip-members/1"
     level: int = Field(default=6, ge=1, le=12)
+
+
+_PROVIDERS = {"source": "derivation", "patch": "patch", "wheel": "wheel", "package": "package"}
+
+
+class CapabilityDecl(Keyed):
+    """What an image can do, and which derivation, patch file, wheel or Debian package of its closure gives it that.
+
+    ``file`` is a path that must be in the image.
+    """
+
+    source: str | None = Field(default=None, alias="from")
+    patch: str | None = None
+    wheel: str | None = None
+    package: str | None = None
+    file: str | None = None
+    doc: str = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _one_provider(self) -> CapabilityDecl:
+        if sum(getattr(self, key) is not None for key in _PROVIDERS) != 1:
+            raise ValueError("name one provider: with the key from, patch, wheel or package")
+        return self
+
+    @property
+    def provider(self) -> tuple[str, str]:
+        """Kind and name of what gives the capability: ``derivation``, ``patch``, ``wheel`` or ``package``."""
+        return next((kind, value) for key, kind in _PROVIDERS.items() if (value := getattr(self, key)) is not None)
 
 
 class ImageDecl(Keyed):
@@ -74,6 +125,9 @@ class ImageDecl(Keyed):
     default_platform: ImagePlatform
     layers: Annotated[tuple[LayerDecl, ...], Some] = Field(max_length=100)
     modes: dict[str, ModeDecl] = Field(default_factory=dict)
+    capabilities: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")], CapabilityDecl] = Field(
+        default_factory=dict
+    )
     config: ConfigDecl = ConfigDecl()
     encoding: EncodingDecl = EncodingDecl()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tree becomes a layer: (tree, mode table, encoding) decide every byte of the blob, and nothing else does.
+"""A tree becomes a layer: (tree, mode table, encoding, wheels) decide every byte of the blob, and nothing else does.
 
 Core: no IO of its own; it writes through the store that it is given.
 
@@ -9,15 +9,17 @@ The bytes are specified on docs/formats/layer.md.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from derive.canonical import Digest, Json, escape
 from derive.errors import InputErrors, Problem
+from derive.images.carry import Wheel, carry_map
 from derive.images.documents import digest, fields, integer, text
-from derive.images.members import MEDIA_TYPE, Encoding, members, segments
+from derive.images.encoding import CARRIED, MEDIA_TYPE, Encoding
+from derive.images.members import members, segments
 from derive.images.modes import ModeTable
-from derive.images.tar import headers
+from derive.images.tar import END, headers
 from derive.store.protocol import Store
 from derive.trees.listing import Directory, Listing
 
@@ -39,6 +41,11 @@ class LayerDescriptor:
     diff_id: Digest
     uncompressed_size: int
     media_type: str = MEDIA_TYPE
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the tar holds nothing but its end."""
+        return self.uncompressed_size == len(END)
 
     def to_document(self) -> dict[str, Json]:
         """Return the descriptor as the layer step's output."""
@@ -65,31 +72,37 @@ class LayerDescriptor:
 
 
 def write_layer(
-    store: Store, listing: Listing, modes: ModeTable, encoding: Encoding, *, jobs: int = 2
+    store: Store,
+    listing: Listing,
+    modes: ModeTable,
+    encoding: Encoding,
+    *,
+    wheels: Sequence[Wheel] = (),
+    jobs: int = 2,
 ) -> LayerDescriptor:
     """Write a tree as a layer blob into the store. Memory does not grow with the tree's size, only with ``jobs``.
 
+    ``wheels`` are the archives whose streams are carried, by an encoding that carries.
+
     Raises:
-        InputErrors: when the tree cannot be a layer (see :func:`problems`).
+        InputErrors: when the tree cannot be a layer (see :func:`problems`), or a wheel holds what no archive may.
         HostRefuses: when the compressor at hand is not the pinned one.
-        Missing, Corrupt: from the store.
+        Missing, Corrupt: from the store and from the wheels.
     """
     found = problems(listing, modes)
     if found:
         raise InputErrors(found)
+    carry = carry_map(wheels, CARRIED, store.read_blob) if encoding.carries else {}
     hasher = hashlib.sha256()
     uncompressed = 0
-
-    def tar() -> Iterator[bytes]:
-        nonlocal uncompressed
-        for segment in segments(headers(listing.items(), modes), store.read):
-            hasher.update(segment)
-            uncompressed += len(segment)
-            yield segment
-
+    cut = segments(headers(listing.items(), modes), store.read, carry)
     with store.blob_writer() as writer:
-        for compressed in members(tar(), encoding, jobs=jobs):
-            writer.write(compressed)
+        for piece in members(cut, encoding.level, store.read_blob, jobs=jobs):
+            for plain in piece.plain:
+                hasher.update(plain)
+                uncompressed += len(plain)
+            for stored in piece.stored:
+                writer.write(stored)
         size = writer.size
         blob = writer.commit()
     return LayerDescriptor(

@@ -17,6 +17,7 @@ from derive.canonical import Digest
 from derive.errors import Corrupt
 from derive.lock.records import copyright_licence
 from derive.store.protocol import Store
+from derive.wheels.metadata import stated_licence
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -142,14 +143,7 @@ def wheel_facts(metadata: bytes) -> WheelFacts:
     from packaging.metadata import parse_email
 
     raw, _ = parse_email(metadata)
-    named = raw.get("license_expression") or raw.get("license") or ""
-    licence = " ".join(named.split()) if len(named.strip().splitlines()) == 1 and len(named) <= 100 else ""
-    if not licence or licence.lower() in ("unknown", "dual license"):
-        listed = (c.removeprefix("License :: ") for c in raw.get("classifiers", []) if c.startswith("License :: "))
-        names = sorted({item.removeprefix("OSI Approved :: ") for item in listed} - {"OSI Approved"})
-        licence = ", ".join(names)
-    printable = "".join(char for char in licence if char.isprintable())
-    return WheelFacts(licence=printable or "unknown", requires_python=raw.get("requires_python") or None)
+    return WheelFacts(licence=stated_licence(metadata), requires_python=raw.get("requires_python") or None)
 
 
 def metadata_of_wheel(file: io.BufferedReader) -> bytes:

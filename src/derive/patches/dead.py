@@ -70,7 +70,7 @@ def _require_patches(series: Series, upstream: str, names: Collection[str]) -> N
 
 
 def _require_use(project: Project, target: Derivation, upstream: str, name: str) -> None:
-    names = {use.name for use in uses_of(project, upstream)}
+    names = {use.step for use in uses_of(project, upstream)}
     if not any(one.builder == "patch" and one.name in names for one in closure(target)):
         raise InputErrors.one(f"{name} is not made with patches/{upstream}", where="--outputs")
 

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from derive.build.execute import Progress
     from derive.build.service import Options
     from derive.derivations.model import Derivation
+    from derive.derivations.series import Source
 
-_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tar.zst", ".zip")
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tar.zst", ".zip", ".whl")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,35 +38,46 @@ class Shop:
 def declared_source(shop: Shop, upstream: str) -> Digest:
     """Return the tree that the project applies a series to, fetched and unpacked if need be.
 
+    Of a wheel that has one file for each platform, it is that of the build platform.
+
     Raises:
         InputErrors: when no derivation applies the series, or several apply it to different sources.
         DeriveError: from fetching and unpacking.
     """
-    from derive.derivations.declarations import PatchDecl
-    from derive.derivations.evaluate import Evaluator
     from derive.derivations.scope import load_scope
+    from derive.derivations.series import uses
 
-    scope = load_scope(shop.project)
-    sources: dict[str, str] = {}
-    for name, one in sorted(scope.declared.items()):
-        if isinstance(one.declaration, PatchDecl) and one.declaration.series == upstream:
-            sources.setdefault(one.declaration.source, f"{one.file}: {name}")
+    sources: dict[Source, str] = {}
+    for use in sorted(uses(load_scope(shop.project), upstream), key=lambda one: one.step):
+        sources.setdefault(use.source, use.place)
     if not sources:
         hint = 'declare one in derivations/: builder = "patch", from = the source, series = the name of the series'
         raise InputErrors.one(f"no derivation applies the series {upstream}", where=f"patches/{upstream}", hint=hint)
     if len(sources) > 1:
-        detail = [f"{place}: from {source}" for source, place in sources.items()]
+        detail = [f"{place}: from {source.name}" for source, place in sources.items()]
         hint = "name one of the sources with --source"
         message = f"the series {upstream} is applied to several sources"
         raise InputErrors.one(message, where=f"patches/{upstream}", detail=detail, hint=hint)
-    evaluator = Evaluator(scope)
-    return _realised(shop, evaluator.derivation(next(iter(sources)), shop.project.settings.build_platform))
+    return source_tree(shop, next(iter(sources)))
+
+
+def source_tree(shop: Shop, source: Source) -> Digest:
+    """Return the tree of what a series is applied to, fetched and unpacked if need be.
+
+    Raises:
+        DeriveError: from fetching and unpacking.
+    """
+    from derive.derivations.scope import load_scope
+    from derive.derivations.series import source_derivation
+
+    return _realised(shop, source_derivation(load_scope(shop.project), source))
 
 
 def named_tree(shop: Shop, operand: str, upstream: str = "") -> Digest:
     """Return the tree that an operand stands for: ``tree:DIGEST``, a folder, an archive, or a declared derivation.
 
-    For a series, ``git:REVISION`` is another revision of the upstream that it is applied to.
+    For a series, ``git:REVISION`` is another revision of the upstream that it is applied to, and the file name of a
+    wheel is one of those that it is applied to.
 
     Raises:
         InputErrors: when it is none of these, or may be two of them.
@@ -87,9 +99,22 @@ def named_tree(shop: Shop, operand: str, upstream: str = "") -> Digest:
             meanings = [f"drv:{operand}   what derivations/ declares", f"./{operand}     what lies in this folder"]
             raise InputErrors.one(f"{operand!r} may be two things", detail=meanings, hint="say which")
         return _from_disk(shop.store, path)
+    if operand.endswith(".whl"):
+        return _locked_wheel(shop, operand, upstream)
     from derive.build.service import evaluate
 
     return _realised(shop, evaluate(shop.project, operand, None))
+
+
+def _locked_wheel(shop: Shop, file: str, upstream: str) -> Digest:
+    from derive.derivations.scope import absent, load_scope
+    from derive.derivations.series import uses
+
+    known = {source.name: source for use in uses(load_scope(shop.project), upstream) for source in use.sources}
+    if file not in known:
+        hint = "a wheel that the lock does not name is named by its path: ./FILE"
+        raise InputErrors([absent(f"patches/{upstream}", "wheel that the series is applied to", file, known, hint)])
+    return source_tree(shop, known[file])
 
 
 def _is_declared(project: Project, name: str) -> bool:
@@ -143,14 +168,16 @@ def _is_git(path: bytes) -> bool:
 
 
 def _unpacked(store: LocalStore, path: Path) -> Digest:
-    """Unpack an archive, without the one folder that all of it lies in, if there is one."""
-    from derive.archives.unpack import unpack_tar, unpack_zip
+    """Unpack an archive, without the one folder that all of it lies in, if there is one; a wheel as it is."""
+    from derive.archives.unpack import unpack_tar, unpack_wheel, unpack_zip
     from derive.trees.listing import Directory
 
     with store.blob_writer() as writer, path.open("rb") as file:
         while chunk := file.read(1 << 20):
             writer.write(chunk)
         blob = writer.commit()
+    if path.name.endswith(".whl"):
+        return store.add_listing(unpack_wheel(store, blob, name=path.name).listing)
     unpack = unpack_zip if path.name.endswith(".zip") else unpack_tar
     listing = unpack(store, blob, name=path.name).listing
     tops = [name for name in listing if name and b"/" not in name]
@@ -161,18 +188,13 @@ def _unpacked(store: LocalStore, path: Path) -> Digest:
 
 def earlier_source(shop: Shop, upstream: str, series: list[Json]) -> Digest | None:
     """Return the tree that exactly this series was applied to last, by what the store remembers; None without one."""
-    from derive.derivations.declarations import PatchDecl
     from derive.derivations.model import TreeOutput, parse_output
     from derive.derivations.scope import load_scope
+    from derive.derivations.series import uses
     from derive.store.graph import derivations, named, outputs
 
     database = shop.store.database
-    names = [
-        name
-        for name, one in load_scope(shop.project).declared.items()
-        if isinstance(one.declaration, PatchDecl) and one.declaration.series == upstream
-    ]
-    for name in names:
+    for name in dict.fromkeys(use.step for use in uses(load_scope(shop.project), upstream)):
         for row in reversed(named(database, name)):
             arguments, inputs = row.document["arguments"], row.document["inputs"]
             if (

@@ -39,6 +39,7 @@ _CONFIG = """\
 \tprotectNTFS = false
 \tprotectHFS = false
 \tattributesFile = /dev/null
+\tcompression = 1
 [commit]
 \tgpgSign = false
 [gc]

@@ -84,7 +84,7 @@ def import_closure(store: LocalStore, file: ClosureFile) -> Imported:
             _add_blob(store, file, member)
         _require_images(store, file)
         for tree, listing in sorted(absent.items()):
-            got = store.add_listing(listing)
+            got = store.add_foreign(listing, tree)
             if got != tree:
                 raise Corrupt("a tree is not what its name says", where=str(file.path), detail=expected_got(tree, got))
         _add_logs(store, file)

@@ -385,7 +385,11 @@ def _drop_rows(store: LocalStore, dead: _Dead) -> None:
     with store.database.cursor() as cursor:
         cursor.execute("BEGIN IMMEDIATE")
         gone = (*dead.blobs, *dead.listings)
-        for column, table, digests in (("tree", "tree_blobs", dead.listings), ("value", "memos", gone)):
+        for column, table, digests in (
+            ("tree", "tree_blobs", dead.listings),
+            ("value", "memos", gone),
+            ("digest", "roots", dead.blobs),  # of what refers to an image that goes: a root of its own stays
+        ):
             for start in range(0, len(digests), _AT_ONCE):
                 part = [digest.hex for digest in digests[start : start + _AT_ONCE]]
                 marks = ",".join("?" * len(part))

@@ -22,6 +22,7 @@ from typing import Any
 from derive.canonical import Digest
 
 _SCHEMA_VERSION = 2
+_REFERRER = "referrer"
 _PATIENCE_S = 60
 _SHARED_MEMORY = 1 << 15  # bytes that SQLite adds at once to its file of shared memory
 _SCHEMA = """
@@ -181,8 +182,29 @@ class Database:
     def roots(self) -> list[tuple[str, str, Digest]]:
         """Return (kind, name, digest) of every root, sorted."""
         with self.cursor() as cursor:
-            rows = cursor.execute("SELECT kind, name, digest FROM roots ORDER BY kind, name").fetchall()
+            sql = "SELECT kind, name, digest FROM roots WHERE kind != ? ORDER BY kind, name"
+            rows = cursor.execute(sql, (_REFERRER,)).fetchall()
         return [(kind, name, Digest(digest)) for kind, name, digest in rows]
+
+    def add_referrer(self, subject: Digest, manifest: Digest) -> None:
+        """Keep a manifest from being collected for as long as the one that it refers to is kept."""
+        self.set_root(_REFERRER, f"{subject.hex} {manifest.hex}", manifest)
+
+    def remove_referrer(self, subject: Digest, manifest: Digest) -> None:
+        """Let a manifest be collected; absence is no error."""
+        with self.cursor() as cursor:
+            name = f"{subject.hex} {manifest.hex}"
+            cursor.execute("DELETE FROM roots WHERE kind = ? AND name = ?", (_REFERRER, name))
+
+    def referrers(self) -> dict[Digest, tuple[Digest, ...]]:
+        """Return what is known to refer to each manifest, sorted."""
+        with self.cursor() as cursor:
+            names = cursor.execute("SELECT name FROM roots WHERE kind = ? ORDER BY name", (_REFERRER,)).fetchall()
+        found: dict[Digest, tuple[Digest, ...]] = {}
+        for (name,) in names:
+            subject, _, manifest = name.partition(" ")
+            found[Digest(subject)] = (*found.get(Digest(subject), ()), Digest(manifest))
+        return found
 
     def memo(self, key: Digest) -> str | None:
         """Return what was remembered under a key, or None."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from derive.canonical import Digest
@@ -71,7 +71,8 @@ class Inventory:
 
     ``blobs``, ``listings``, ``logs`` and ``partial`` are files with their sizes; ``folders`` the trees that are
     unpacked; ``failed`` what is kept of builds that failed; ``tree_blobs`` the blobs under each tree that has a
-    listing; ``outputs`` what each realised resolved derivation gave, and ``builders`` which builder gave it.
+    listing; ``outputs`` what each realised resolved derivation gave, and ``builders`` which builder gave it;
+    ``referrers`` the manifests that refer to another.
     """
 
     blobs: Mapping[Digest, int]
@@ -85,6 +86,7 @@ class Inventory:
     outputs: Mapping[Digest, tuple[Output, ...]]
     builders: Mapping[Digest, str]
     roots: tuple[Root, ...]
+    referrers: Mapping[Digest, tuple[Digest, ...]] = field(default_factory=dict)
 
     def has_tree(self, tree: Digest) -> bool:
         """Say whether a tree's listing and all its blobs are there."""
@@ -114,6 +116,7 @@ def take_inventory(store: LocalStore, *, index: bool = True) -> Inventory:
         outputs=outputs,
         builders=builders,
         roots=roots,
+        referrers=store.database.referrers(),
     )
 
 

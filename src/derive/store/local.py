@@ -12,21 +12,21 @@ import json
 import os
 import stat
 import threading
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from derive.canonical import Digest
+from derive.canonical import Digest, digest_document
 from derive.errors import Corrupt, HostRefuses, Interrupted, Missing, expected_got
 from derive.store.blobs import BlobFolder, FileWriter, Staging, damaged, sync_file_system, sync_folder, write_whole
 from derive.store.database import Database
+from derive.store.inflate import InflateError, inflate
 from derive.store.layout import FOLDERS, State, state_of
 from derive.store.listings import blobs_of, checked_key, dump_listing, load_listing
-from derive.store.protocol import CHUNK
 from derive.store.space import is_full, keep_reserve, no_space
+from derive.trees.facts import digest_again, facts_of
 from derive.trees.listing import File, Listing, Location
 from derive.trees.nar import nar_digest
 
@@ -158,27 +158,56 @@ class LocalStore:
             raise Missing(f"tree {digest.short} is not in the store", detail=[f"tree  {digest}"]) from None
         return load_listing(data, digest.short)
 
-    def add_listing(self, listing: Listing) -> Digest:
-        """Hash a tree whose contents are in the store, and keep its listing."""
+    def add_listing(self, listing: Listing, *, by_facts: bool = False) -> Digest:
+        """Hash a tree whose contents are in the store, and keep its listing.
+
+        To hash a tree is to read all that is in it: one that is equal to an earlier one has its digest. ``by_facts``
+        names the tree by its facts, for which nothing is read.
+        """
+        self._require_blobs(listing)
+        digest = facts_of(listing) if by_facts else self._digest_of(listing)
+        self._keep_listing(listing, digest)
+        return digest
+
+    def add_foreign(self, listing: Listing, tree: Digest) -> Digest:
+        """Add a tree that another store has under a digest, all contents read; one with another digest is not kept."""
+        self._require_blobs(listing)
+        digest = digest_again(listing, tree, self.read)
+        if digest == tree:
+            self._keep_listing(listing, digest)
+        return digest
+
+    def _require_blobs(self, listing: Listing) -> None:
         blobs = blobs_of(listing)
         self.staging.hold("blob", blobs)
         for blob in blobs:
             if not self._blobs.has(blob):
                 raise Missing(f"blob {blob.short}, which a new tree needs, is not in the store")
-        digest = nar_digest(listing, lambda _, file: self.read(file))
+
+    def _keep_listing(self, listing: Listing, digest: Digest) -> None:
+        blobs = blobs_of(listing)
         self.staging.hold("tree", (digest,))
-        if not self.has_tree(digest):
-            with self.locked(f"listing-{digest.hex}"):
-                if not self.has_tree(digest):
-                    path = self._listing_path(digest)
-                    if path.exists():
-                        # Away first with a listing whose blobs are gone: the new rows would vouch for it.
-                        path.unlink()
-                        sync_folder(path.parent)
-                    data = dump_listing(listing)
-                    self.database.add_tree(digest, blobs)
-                    self.database.set_memo(checked_key(digest, data), digest.hex)
-                    write_whole(path, data, self.staging)
+        if self.has_tree(digest):
+            return
+        with self.locked(f"listing-{digest.hex}"):
+            if not self.has_tree(digest):
+                path = self._listing_path(digest)
+                if path.exists():
+                    # Away first with a listing whose blobs are gone: the new rows would vouch for it.
+                    path.unlink()
+                    sync_folder(path.parent)
+                data = dump_listing(listing)
+                self.database.add_tree(digest, blobs)
+                self.database.set_memo(checked_key(digest, data), digest.hex)
+                write_whole(path, data, self.staging)
+
+    def _digest_of(self, listing: Listing) -> Digest:
+        key = digest_document({"derive": "tree-memo/1", "facts": facts_of(listing).hex})
+        known = self.database.memo(key)
+        if known is not None:
+            return Digest(known)
+        digest = nar_digest(listing, lambda _, file: self.read(file))
+        self.database.set_memo(key, digest.hex)
         return digest
 
     def read(self, file: File) -> Iterator[bytes]:
@@ -292,23 +321,17 @@ class LocalStore:
             raise damaged(self._blobs.path(at.blob), file.sha256, hasher.hexdigest())
 
     def _inflate(self, file: File, at: Location) -> Iterator[bytes]:
-        inflater = zlib.decompressobj(wbits=-15)
         seen = 0
         try:
-            for chunk in self._blobs.read(at.blob, at.offset, at.size):
-                pending = chunk
-                while pending and seen <= file.size:
-                    piece = inflater.decompress(pending, CHUNK)
-                    pending = inflater.unconsumed_tail
-                    seen += len(piece)
-                    if piece:
-                        yield piece
-            while seen <= file.size and (piece := inflater.decompress(b"", CHUNK)):
+            for _, piece in inflate(self._blobs.read(at.blob, at.offset, at.size)):
                 seen += len(piece)
-                yield piece
-        except zlib.error as error:
-            raise Corrupt(f"a compressed file in blob {at.blob.short} cannot be read: {error}") from error
-        if seen != file.size or not inflater.eof or inflater.unused_data:
+                if seen > file.size:
+                    break
+                if piece:
+                    yield piece
+        except InflateError as error:
+            raise Corrupt(f"a compressed file in blob {at.blob.short} cannot be read: it {error}") from error
+        if seen != file.size:
             raise Corrupt("a compressed file has another size", detail=expected_got(file.size, seen))
 
 

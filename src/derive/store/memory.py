@@ -15,6 +15,7 @@ from typing import Self
 from derive.canonical import Digest, sha256
 from derive.errors import Corrupt, Missing, expected_got
 from derive.store.protocol import CHUNK, located
+from derive.trees.facts import facts_of
 from derive.trees.listing import File, Listing
 from derive.trees.nar import nar_digest
 
@@ -63,9 +64,9 @@ class MemoryStore:
         except KeyError:
             raise Missing(f"tree {digest.short} is not in the store") from None
 
-    def add_listing(self, listing: Listing) -> Digest:
+    def add_listing(self, listing: Listing, *, by_facts: bool = False) -> Digest:
         """Hash and keep a tree whose contents are present."""
-        digest = nar_digest(listing, lambda _, file: self.read(file))
+        digest = facts_of(listing) if by_facts else nar_digest(listing, lambda _, file: self.read(file))
         self._trees.setdefault(digest, listing)
         return digest
 

@@ -54,11 +54,23 @@ def held_outputs(database: Database, inventory: Inventory, held: Held) -> frozen
 
 
 def run_outputs(store: LocalStore, inventory: Inventory, root: Root) -> tuple[Output, ...]:
-    """Return what a root is: a tree, or a blob with the parts that it names when it is a manifest."""
+    """Return what a root is: a tree, or a blob with the parts that it names when it is a manifest.
+
+    With it goes what refers to it, as far as that is there: without it the root is no less.
+    """
     if root.digest in inventory.listings:
         return (TreeOutput(root.digest),)
     parts = manifest_parts(store, root.digest) or ()
-    return (FlatOutput(root.digest), *map(FlatOutput, parts))
+    attached = [
+        one for referrer in inventory.referrers.get(root.digest, ()) for one in _with_parts(store, inventory, referrer)
+    ]
+    return (FlatOutput(root.digest), *map(FlatOutput, (*parts, *attached)))
+
+
+def _with_parts(store: LocalStore, inventory: Inventory, manifest: Digest) -> tuple[Digest, ...]:
+    """Return a manifest and what it names, of which the store has."""
+    parts = manifest_parts(store, manifest) or ()
+    return tuple(one for one in (manifest, *parts) if one in inventory.blobs)
 
 
 def _fetched_together(inventory: Inventory) -> dict[Output, tuple[Output, ...]]:

@@ -66,8 +66,10 @@ class Store(Protocol):
     def listing(self, digest: Digest) -> Listing:
         """Return a tree's listing, each file with its location; raises Missing when absent."""
 
-    def add_listing(self, listing: Listing) -> Digest:
+    def add_listing(self, listing: Listing, *, by_facts: bool = False) -> Digest:
         """Hash a tree whose files all lie in present blobs, keep its listing, and return the tree digest.
+
+        ``by_facts`` takes the digest of what the listing says, for which no contents are read.
 
         Raises:
             Missing: when a file has no location, or its blob is absent.

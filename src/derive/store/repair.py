@@ -9,6 +9,7 @@ says is moved to ``damaged/``, where a collection removes it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,6 @@ from derive.store.listings import blobs_of
 from derive.store.local import LocalStore
 from derive.store.needs import run_outputs
 from derive.trees.materialise import remove_folder
-from derive.trees.nar import nar_digest
 from derive.trees.pack import add_members
 from derive.trees.scan import scan_folder
 from derive.words import count_text
@@ -155,8 +155,7 @@ def _tree(store: LocalStore, tree: Digest) -> str:
     try:
         with scan_folder(folder) as scan:
             found = add_members(store, scan.members())
-        if nar_digest(found, lambda _, file: store.read(file)) == tree:
-            store.add_listing(found)
+        if store.add_foreign(found, tree) == tree:
             return "made again from its folder"
     except (OSError, DeriveError, ValueError):
         pass
@@ -191,12 +190,20 @@ def _rows(store: LocalStore, finding: Finding) -> str:
 def _index(store: LocalStore) -> str:
     """Write the OCI index again from the table of roots."""
     _move_aside(store, store.root / "index.json")
-    names = [root for root in read_roots(store, index=False) if root.kind == "image" and store.has_blob(root.digest)]
+    roots = read_roots(store, index=False)
+    names = [root for root in roots if root.kind in ("image", "pulled") and store.has_blob(root.digest)]
     store.write_empty_index()
     for root in names:
-        media_type = "application/vnd.oci.image.manifest.v1+json"
-        store.tag(root.tag, root.digest, store.blob_size(root.digest), media_type)
+        store.tag(root.tag, root.digest, store.blob_size(root.digest), _media_type(store, root.digest))
     return f"written again: {len(names)} names from the table of roots"
+
+
+def _media_type(store: LocalStore, manifest: Digest) -> str:
+    """Return what a manifest says that it is: one that was pulled may be in Docker's form."""
+    try:
+        return str(json.loads(b"".join(store.read_blob(manifest)))["mediaType"])
+    except (ValueError, KeyError, TypeError):
+        return "application/vnd.oci.image.manifest.v1+json"
 
 
 def _root(store: LocalStore, finding: Finding) -> tuple[str, bool]:
@@ -206,6 +213,9 @@ def _root(store: LocalStore, finding: Finding) -> tuple[str, bool]:
             outputs = run_outputs(store, inventory, root)
             if len(outputs) > 1 and all(isinstance(o, FlatOutput) and o.digest in inventory.blobs for o in outputs):
                 return "whole again", True
+            if root.kind == "pulled":
+                repository = root.name.partition("@")[0].partition(":")[0]
+                return f"not mended: derive pull {repository}@{root.digest}", False
     kind, _, name = finding.name.rpartition(" ")
     return f"not mended: derive {kind or 'image'} {name.partition('@')[0]}", False
 

@@ -29,8 +29,8 @@ from derive.store.listings import blobs_named, blobs_of, checked_key, load_listi
 from derive.store.local import LocalStore
 from derive.store.needs import run_outputs
 from derive.store.records import check_rows
+from derive.trees.facts import digest_again
 from derive.trees.listing import Listing
-from derive.trees.nar import nar_digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +211,7 @@ class _Look:
 
     def _hash(self, tree: Digest, listing: Listing, key: Digest) -> str:
         try:
-            found = nar_digest(listing, lambda _, file: self.store.read(file))
+            found = digest_again(listing, tree, self.store.read)
         except (DeriveError, ValueError, OSError) as error:
             return f"its contents cannot be read: {error}"
         if found != tree:
@@ -245,7 +245,7 @@ class _Look:
         for given in self.inventory.outputs.values():
             named.update(output.digest for output in given)
         for root in self.inventory.roots:
-            named.update((root.digest, *(manifest_parts(self.store, root.digest) or ())))
+            named.update(output.digest for output in run_outputs(self.store, self.inventory, root))
         named |= read_leases(self.store.root / "tmp").blobs
         for blob in sorted(self.inventory.blobs.keys() - named):
             what = f"nothing names it ({self.inventory.blobs[blob]} bytes): derive store gc removes it"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from derive.archives.names import refused
 from derive.canonical import escape
@@ -74,27 +75,47 @@ class Installed:
     log: tuple[str, ...]
 
 
-def install_wheel(store: Store, wheel: Listing, *, name: str, scheme: Scheme, requested: bool = False) -> Installed:
+def install_wheel(
+    store: Store,
+    wheel: Listing,
+    *,
+    name: str,
+    scheme: Scheme,
+    requested: bool = False,
+    patched: Listing | None = None,
+    drop: Iterable[str] = (),
+) -> Installed:
     """Install an unpacked wheel; ``name`` is what errors call it, ``requested`` writes the REQUESTED mark.
+
+    ``patched`` is the same wheel with a series applied: RECORD speaks of the wheel as it came, and this is installed.
+    ``drop`` are patterns of escaped paths in the wheel that are not installed; ``*`` spans slashes.
 
     Raises:
         InputErrors: when its RECORD does not match its files, when two of its files go to one place, when its format,
-            names or entry points are not as the specification says.
+            names or entry points are not as the specification says, when a patch changed RECORD.
         Corrupt: when its metadata cannot be parsed.
     """
     info = dist_info(name, wheel)
+    record = info + b"/RECORD"
+    verify_record(name, store, wheel, info, parse_record(name, record, small_file(name, store, wheel, record)))
+    if patched is not None:
+        if dist_info(name, patched) != info or patched.get(record) != wheel[record]:
+            raise refused(name, record, "changed by a patch, and it is written anew when the wheel is installed")
+        wheel = patched
     metadata = parse_metadata(name, info, small_file(name, store, wheel, info + b"/METADATA"))
     if not _NAME.fullmatch(metadata.name):
         raise refused(name, info, f"no name of a project: {metadata.name!r}")
     check_folder_name(name, info, metadata)
     version = parse_wheel_file(name, info, small_file(name, store, wheel, info + b"/WHEEL")).version
-    record = info + b"/RECORD"
-    verify_record(name, store, wheel, info, parse_record(name, record, small_file(name, store, wheel, record)))
     log = [f"format {version[0]}.{version[1]}, newer than 1.0"] if version > (1, 0) else []
+    dropped = _dropped(name, wheel, info, drop)
     placed = _Places(name)
     for path, file in wheel.files():
         if _is_byte_code(path) or (path.startswith(info + b"/") and _is_dropped(path[len(info) + 1 :])):
             log += [f"not installed: {escape(path)}"] if path != record else []
+            continue
+        if path in dropped:
+            log.append(f"dropped: {escape(path)}")
             continue
         target, script = _target(name, path, metadata, scheme)
         placed.add(target, _script(store, file, scheme) if script else file, path)
@@ -104,6 +125,18 @@ def install_wheel(store: Store, wheel: Listing, *, name: str, scheme: Scheme, re
         return Installed(listing=add_members(store, placed.members()), log=tuple(log))
     except ListingError as error:
         raise refused(name, None, str(error)) from error
+
+
+def _dropped(name: str, wheel: Listing, info: bytes, patterns: Iterable[str]) -> frozenset[bytes]:
+    """Return the files that patterns name, metadata apart; raises InputErrors on each pattern that names none."""
+    paths = [path for path, _ in wheel.files() if not path.startswith(info + b"/")]
+    found = {pattern: [path for path in paths if fnmatchcase(escape(path), pattern)] for pattern in patterns}
+    idle = [pattern for pattern, some in found.items() if not some]
+    if idle:
+        hint = "take it out of drop; metadata is never dropped"
+        message = "drop: no file of this wheel fits"
+        raise InputErrors([Problem(where=f"{name}: {pattern}", message=message, hint=hint) for pattern in idle])
+    return frozenset(path for some in found.values() for path in some)
 
 
 class _Places:

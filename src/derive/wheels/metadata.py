@@ -56,6 +56,20 @@ def parse_metadata(archive: str, path: bytes, data: bytes) -> CoreMetadata:
     return CoreMetadata(name=name, version=version)
 
 
+def stated_licence(data: bytes) -> str:
+    """Return the licence that core metadata states, in one line: ``unknown`` where it says nothing usable."""
+    from packaging.metadata import parse_email
+
+    raw, _ = parse_email(data)
+    named = raw.get("license_expression") or raw.get("license") or ""
+    licence = " ".join(named.split()) if len(named.strip().splitlines()) == 1 and len(named) <= 100 else ""
+    if not licence or licence.lower() in ("unknown", "dual license"):
+        listed = (c.removeprefix("License :: ") for c in raw.get("classifiers", []) if c.startswith("License :: "))
+        names = sorted({item.removeprefix("OSI Approved :: ") for item in listed} - {"OSI Approved"})
+        licence = ", ".join(names)
+    return "".join(char for char in licence if char.isprintable()) or "unknown"
+
+
 def parse_wheel_file(archive: str, path: bytes, data: bytes) -> WheelFile:
     """Parse a WHEEL file.
 

@@ -177,6 +177,10 @@ def _another(graph: Graph, role: str, one: Built, two: Built, *, same_host: bool
 
 def _came_or_went(graph: Graph, role: str, one: Reference | None, two: Reference | None) -> Iterator[Difference]:
     """Say that an input is only in one of the two; one that unpacks an artifact stands for its lock entry."""
+    series = _series_added(graph, one, two)
+    if series is not None:
+        yield from series
+        return
     packed = [_packed(graph, reference) for reference in (one, two)]
     if (one is None or packed[0] is not None) and (two is None or packed[1] is not None):
         moved = artifact_moved(packed[0], packed[1])
@@ -185,6 +189,16 @@ def _came_or_went(graph: Graph, role: str, one: Reference | None, two: Reference
     elif role.partition(".")[0] != "blob":  # beside each layer's descriptor
         names = [None if reference is None else graph.name(reference) or _shown(reference) for reference in (one, two)]
         yield InputMoved(role, names[0], names[1])
+
+
+def _series_added(graph: Graph, one: Reference | None, two: Reference | None) -> Iterator[Difference] | None:
+    """Return the patches of a step that applies them and is only in one of the two; None for any other step."""
+    nodes = [None if reference is None else graph.node(reference) for reference in (one, two)]
+    if (one is not None and two is not None) or not any(node is not None and node.builder == "patch" for node in nodes):
+        return None
+    from derive.why.series import series_added
+
+    return series_added(*nodes)
 
 
 def _packed(graph: Graph, reference: Reference | None) -> Artifact | None:

@@ -22,15 +22,7 @@ from derive.why.closures import PackageMoved, contents, packages_moved
 from derive.why.differences import ABSENT, Difference, ValueMoved, own_differences, values_moved
 from derive.why.find import Finder, Found, FoundBlob, FoundDerivation, FoundTree
 from derive.why.graph import Node
-
-
-@dataclass(frozen=True, slots=True)
-class LayerRow:
-    """A layer at one place of two images, by digest and size in bytes; None where one has fewer."""
-
-    number: int
-    before: tuple[str, int] | None
-    after: tuple[str, int] | None
+from derive.why.pull import Blob, LayerRow, Pull, layer_rows, pull
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +38,7 @@ class InputRow:
 class Comparison:
     """What moved. ``sizes`` are bytes of the outputs, ``fetched`` bytes of all artifacts below, before and after.
 
+    ``pull`` is what of the second image someone must pull who has the first.
     ``notes`` say what could not be compared. ``trees`` are the two trees whose paths were compared, if any were.
     """
 
@@ -57,6 +50,7 @@ class Comparison:
     packages: tuple[PackageMoved, ...] = ()
     fetched: tuple[int, int] | None = None
     layers: tuple[LayerRow, ...] = ()
+    pull: Pull | None = None
     config: tuple[ValueMoved, ...] = ()
     paths: tuple[Change, ...] = ()
     trees: tuple[Listing, Listing] | None = None
@@ -67,7 +61,8 @@ class Comparison:
 @dataclass(frozen=True, slots=True)
 class _Image:
     config: Mapping[str, Json]
-    layers: tuple[tuple[str, int], ...]
+    layers: tuple[Blob, ...]
+    documents: int  # bytes of manifest and config
 
 
 def compare(finder: Finder, before: Found, after: Found) -> Comparison:
@@ -96,6 +91,7 @@ def _derivations(finder: Finder, before: FoundDerivation, after: FoundDerivation
         f"{new.title}, drv:{new.id.short}",
         (_output(before), _output(after)),
         (_root(before), _root(after)),
+        {**_layer_names(before), **_layer_names(after)},
     )
     return Comparison(
         before=base.before,
@@ -106,6 +102,7 @@ def _derivations(finder: Finder, before: FoundDerivation, after: FoundDerivation
         packages=tuple(packages_moved(*made_of)),
         fetched=(made_of[0].size, made_of[1].size),
         layers=base.layers,
+        pull=base.pull,
         config=base.config,
         paths=base.paths,
         trees=base.trees,
@@ -127,15 +124,18 @@ def _with_outputs(
     after: str,
     outputs: tuple[Output | None, Output | None],
     roots: tuple[Output | None, Output | None] = (None, None),
+    names: Mapping[str, str] | None = None,
 ) -> Comparison:
     """Compare two outputs: images by their parts and what they are made of, trees by path, files by their bytes."""
     store, given = finder.store, outputs
     notes = [f"{title} is not built" for title, one in zip((before, after), outputs, strict=True) if one is None]
     images = _image(store, outputs[0]), _image(store, outputs[1])
     layers: tuple[LayerRow, ...] = ()
+    to_pull = None
     config: tuple[ValueMoved, ...] = ()
     if images[0] is not None and images[1] is not None:
-        layers = tuple(_layer_rows(images[0], images[1]))
+        layers = tuple(layer_rows(images[0].layers, images[1].layers, names))
+        to_pull = pull(images[0].layers, images[1].layers, 0 if outputs[0] == outputs[1] else images[1].documents)
         config = tuple(one for one in _config(images[0], images[1]) if isinstance(one, ValueMoved))
         outputs = roots
     listings = _listing(store, outputs[0]), _listing(store, outputs[1])
@@ -149,6 +149,7 @@ def _with_outputs(
         after=after,
         same=given[0] is not None and given[0] == given[1],
         layers=layers,
+        pull=to_pull,
         config=config,
         paths=() if trees is None else diff(*trees),
         trees=trees,
@@ -213,8 +214,7 @@ def _listing(store: LocalStore, output: Output | None) -> Listing | None:
 
 def _image(store: LocalStore, output: Output | None) -> _Image | None:
     """Return an image's config and layers; None for what is no image, or is not all there."""
-    manifest = small_document(store, output.digest) if isinstance(output, FlatOutput) else None
-    if manifest is None:
+    if not isinstance(output, FlatOutput) or (manifest := small_document(store, output.digest)) is None:
         return None
     try:
         named = named_blobs(encode(manifest))
@@ -222,13 +222,19 @@ def _image(store: LocalStore, output: Output | None) -> _Image | None:
         return None
     config = small_document(store, named[0].digest)
     layers = tuple((str(one.digest), one.size) for one in named[1:])
-    return None if config is None else _Image(config, layers)
+    size = store.blob_size(output.digest) + named[0].size
+    return None if config is None else _Image(config, layers, size)
 
 
-def _layer_rows(before: _Image, after: _Image) -> Iterator[LayerRow]:
-    for index in range(max(len(before.layers), len(after.layers))):
-        old, new = (one.layers[index] if index < len(one.layers) else None for one in (before, after))
-        yield LayerRow(index, old, new)
+def _layer_names(found: FoundDerivation) -> dict[str, str]:
+    """Return what the layers of an image are called in its file, by their digests."""
+    names: dict[str, str] = {}
+    for role, reference in found.node.inputs.items():
+        layer = found.graph.node(reference) if role.startswith("blob.") else None
+        text = found.graph.output(reference)
+        if layer is not None and text is not None:
+            names[text.removeprefix("flat:")] = layer.name.partition(" layer ")[2]
+    return names
 
 
 def _config(before: _Image, after: _Image) -> Iterator[Difference]:

@@ -13,15 +13,17 @@ from derive.canonical import Json, escape
 from derive.store.local import LocalStore
 from derive.trees.diff import Added, Change, Changed, Removed
 from derive.trees.listing import Directory, Entry, File, Symlink
-from derive.why.compare import Comparison, LayerRow, sizes_of
+from derive.why.compare import Comparison, sizes_of
 from derive.why.differences import ArtifactMoved
 from derive.why.documents import artifact_document, difference_document
+from derive.why.pull import Blob, LayerRow, Pull
 from derive.why.render import Line, Span, Style, line, printable, text_of
 from derive.why.texts import FILES, text_diff
 from derive.why.words import details, headline, indented
 from derive.words import count_text, size_text
 
 _SHOWN = 40
+_FEW_LAYERS = 8
 
 
 def comparison_lines(found: Comparison, store: LocalStore, *, everything: bool, texts: bool) -> Iterator[Line]:
@@ -34,8 +36,7 @@ def comparison_lines(found: Comparison, store: LocalStore, *, everything: bool, 
     yield from _section("fields", _fields(found), None)
     yield from _section("inputs", [_moved(one.role, one.before, one.after) for one in found.inputs], limit)
     yield from _section("packages", list(_packages(found)), limit)
-    layers = list(map(_layer, found.layers))
-    yield from _section("layers", layers if any(one.before != one.after for one in found.layers) else [], None)
+    yield from _section("layers", list(_layers(found, everything=everything)), None)
     yield from _section("config", [line(headline(one)) for one in found.config], None)
     yield from _section("paths", list(_paths(found)), limit)
     if texts and found.trees is not None:
@@ -88,14 +89,26 @@ def _moved(what: str, before: str | None, after: str | None) -> Line:
     return line(f"{what}: {before} -> {after}")
 
 
+def _layers(found: Comparison, *, everything: bool) -> Iterator[Line]:
+    """Show layers, where any moved; of many that are the same only how many there are."""
+    same = [row for row in found.layers if row.before == row.after]
+    if len(same) == len(found.layers):
+        return
+    few = everything or len(found.layers) <= _FEW_LAYERS
+    yield from (_layer(row) for row in found.layers if few or row.before != row.after)
+    if not few:
+        yield line(f"{count_text(len(same), 'layer')} the same: --all lists them", "dim")
+
+
 def _layer(row: LayerRow) -> Line:
+    name = f"{row.number}  {row.name}" if row.name else str(row.number)
     if row.before == row.after and row.after is not None:
-        return line(f"{row.number}  {_blob(row.after)}  the same", "dim")
+        return line(f"{name}  {_blob(row.after)}  the same", "dim")
     before, after = (None if one is None else _blob(one) for one in (row.before, row.after))
-    return _moved(str(row.number), before, after)
+    return _moved(name, before, after)
 
 
-def _blob(layer: tuple[str, int]) -> str:
+def _blob(layer: Blob) -> str:
     return f"sha256:{layer[0].rpartition(':')[2][:12]} {size_text(layer[1])}"
 
 
@@ -172,9 +185,18 @@ def _sums(found: Comparison) -> Iterator[Line]:
         rows.append(f"size: {_sizes(found.sizes)}")
     if found.packages and found.fetched is not None:
         rows.append(f"{count_text(len(found.packages), 'package')} moved; fetched in all: {_sizes(found.fetched)}")
+    if found.pull is not None and not found.same:
+        rows.append(_pull(found.pull))
     if rows:
         yield ()
         yield from map(line, rows)
+
+
+def _pull(pull: Pull) -> str:
+    """Say what someone must pull of the second image who has the first."""
+    layers = f"{len(pull.layers)} of {count_text(len(pull.layers) + pull.shared, 'layer')}"
+    shared = f"{pull.shared}, {size_text(pull.shared_bytes)}"
+    return f"to pull: {layers}, {size_text(pull.size)} ({pull.size} bytes); shared: {shared}"
 
 
 def _sizes(sizes: tuple[int, int]) -> str:
@@ -202,6 +224,7 @@ def comparison_body(found: Comparison) -> dict[str, Json]:
         ],
         "fetched_bytes": _pair(found.fetched),
         "layers": [_layer_document(one) for one in found.layers],
+        "pull": None if found.pull is None else _pull_document(found.pull),
         "config": [difference_document(one) for one in found.config],
         "paths": [_path_document(one, found) for one in found.paths],
         "size_bytes": _pair(found.sizes),
@@ -218,7 +241,17 @@ def _layer_document(row: LayerRow) -> dict[str, Json]:
         key: None if one is None else {"digest": one[0], "size_bytes": one[1]}
         for key, one in (("before", row.before), ("after", row.after))
     }
-    return {"number": row.number, **sides}
+    return {"number": row.number, "name": row.name or None, **sides}
+
+
+def _pull_document(pull: Pull) -> dict[str, Json]:
+    return {
+        "bytes": pull.size,
+        "layers": [{"digest": digest, "size_bytes": size} for digest, size in pull.layers],
+        "documents_bytes": pull.documents,
+        "shared_layers": pull.shared,
+        "shared_bytes": pull.shared_bytes,
+    }
 
 
 def _path_document(change: Change, found: Comparison) -> dict[str, Json]:

@@ -227,7 +227,7 @@ def _argument(key: str, before: Node, after: Node) -> Iterator[Difference]:
                     yield _text(name, *texts)
         case "compose", "parts":
             yield from _parts(_list(old), _list(new))
-        case ("image", "layers") | ("kernel", "units"):
+        case ("image", "layers" | "optional") | ("kernel", "units"):
             pass  # the inputs show it
         case _:
             yield from values_moved(key, old, new)

@@ -241,13 +241,13 @@ class Finder:
         from derive.build.service import evaluate
 
         target = evaluate(self._loaded(), name if kind == "any" else f"{kind}:{name}", platform)
-        found = self._with_store(target)
+        found = self.with_store(target)
         if target.id in self.store.database.resolved_ids([target.id]):
             with contextlib.suppress(DeriveError):  # a store that is only read
                 self.store.database.set_memo(memo, target.id.hex)
         return found
 
-    def _with_store(self, target: Derivation) -> FoundDerivation:
+    def with_store(self, target: Derivation) -> FoundDerivation:
         """Return a derivation of the project, with what the store knows of the steps below it."""
         order = closure(target)
         rows = stored.derivations(self.store.database, [one.id for one in order])
@@ -271,7 +271,7 @@ class Finder:
         for platform in PLATFORMS[1:]:
             if node.host in (platform, "any"):
                 try:
-                    found.append(self._with_store(make(node.name, platform)))
+                    found.append(self.with_store(make(node.name, platform)))
                 except InputErrors as error:
                     refusal = refusal or error
         if refusal is not None and not found:
@@ -292,7 +292,7 @@ class Finder:
                     about = graph_of([one]).nodes[one.id] if one.host == node.host else None
                     if about is not None and subject(about) == wanted:
                         found[one.id] = one
-        return [self._with_store(one) for one in found.values()]
+        return [self.with_store(one) for one in found.values()]
 
     def _by_digest(self, operand: ByDigest) -> Found:
         database, prefix = self.store.database, operand.prefix

@@ -81,6 +81,17 @@ def series_differences(
         yield from patch_differences(pair.after.name, pair.before.operations, pair.after.operations)
 
 
+def series_added(before: Node | None, after: Node | None) -> Iterator[Difference]:
+    """Yield the patches of a step that applies them where only one of the two has such a step."""
+    (old, old_labels), (new, new_labels) = _own(before), _own(after)
+    yield from series_differences(old, new, old_labels, new_labels)
+
+
+def _own(node: Node | None) -> tuple[Sequence[Json], tuple[str, ...]]:
+    series = None if node is None else node.arguments.get("series")
+    return (series, node.labels) if node is not None and isinstance(series, list) else ((), ())
+
+
 def patch_differences(
     name: str, before: Sequence[FileOperation], after: Sequence[FileOperation]
 ) -> Iterator[Difference]:

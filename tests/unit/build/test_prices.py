@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -159,6 +160,14 @@ def test_the_weight_of_a_step_is_all_that_was_fetched_below_it() -> None:
     found = weights(root)
     assert found[root.id] == 7
     assert found[one.id] == 3
+
+
+def test_what_a_step_runs_in_weighs_nothing() -> None:
+    root = step("root", fetch("gcc.deb", 100), builder="unpack")
+    source = step("source", fetch("a.whl", 5), builder="unpack")
+    inputs: dict[str, Input] = {"source": BuiltInput(source), "root": BuiltInput(root)}
+    code, image = (replace(step("x", builder=builder), inputs=inputs) for builder in ("bytecode", "image"))
+    assert (weights(code)[code.id], weights(image)[image.id]) == (5, 105)
 
 
 def test_a_forecast_is_a_record_with_units_in_its_keys() -> None:

@@ -158,6 +158,33 @@ def test_what_an_image_file_says_is_in_the_image_s_id(addition: str) -> None:
     assert image({"images/image.toml": f"{FILES['images/image.toml']!s}\n{addition}"}) != image()
 
 
+WHEELS = edited('set = "w"', 'set = "w"\npatches = { n = "b" }')
+
+
+def test_a_series_of_a_wheel_goes_between_its_unpacked_tree_and_its_installation() -> None:
+    installed, patched = (named(image(WHEELS), name) for name in ("n 1.0 installed", "n patched"))
+    assert {role: one.derivation for role, one in installed.inputs.items()} == {
+        "wheel": patched.inputs["source"].derivation,
+        "patched": patched,
+    }
+    assert patched.labels == ("patches/b/0001-a.patch",)
+    before = named(image(), "n 1.0 installed")
+    assert (set(before.inputs), before.version) == ({"wheel"}, installed.version)
+
+
+def test_only_the_wheel_that_a_series_is_named_for_moves() -> None:
+    same = {one.name for one in closure(image(WHEELS))} & {one.name for one in closure(image())}
+    moved = {name for name in same if named(image(WHEELS), name) != named(image(), name)}
+    steps = {"n 1.0 installed", "n 1.0 byte code", "n 1.0 recorded"}
+    assert moved == {*steps, "programs", "all", "code", "image layer rest", "image root", "image"}
+
+
+@pytest.mark.parametrize(("what", "moves"), [("a patch's header", False), ("a hunk", True)])
+def test_of_a_wheel_s_patches_only_hunks_are_in_an_id(what: str, moves: bool) -> None:
+    changes = MOVED[what][0] if moves else SAME[what]
+    assert (image({**WHEELS, **changes}) != image(WHEELS)) is moves
+
+
 def test_a_fetch_is_named_by_its_file_and_its_id_covers_its_place() -> None:
     (wheel,) = [one for one in closure(image()) if one.builder == "fetch-wheel" and "x86_64" in one.name]
     assert wheel.arguments["file"] == wheel.name

@@ -36,6 +36,27 @@ def test_files_that_are_no_declarations_are_not_read() -> None:
     )
 
 
+PATCHED = str(FILES["derivations/d.toml"]).replace('set = "w"', 'set = "w"\npatches = { n = "b" }')
+
+
+def test_a_series_of_a_wheel_is_checked_with_the_key_that_names_it() -> None:
+    load_scope(project({"derivations/d.toml": PATCHED}))
+    wrong = 'patches = { n = "c", nn = "b" }\nwithout = { n = "not here" }'
+    assert problems({"derivations/d.toml": PATCHED.replace('patches = { n = "b" }', wrong)}) == [
+        ("derivations/d.toml: programs.patches.n", "a series for a wheel that is left out by without"),
+        ("derivations/d.toml: programs.patches.n", "no series under patches/ is named 'c'"),
+        ("derivations/d.toml: programs.patches.nn", "no wheel in the lock is named 'nn'"),
+    ]
+
+
+def test_a_patch_of_a_wheel_leaves_record_alone() -> None:
+    patch = str(FILES["patches/b/0001-a.patch"]).replace("/file", "/n-1.0.dist-info/RECORD")
+    assert problems({"derivations/d.toml": PATCHED, "patches/b/0001-a.patch": patch}) == [
+        ("patches/b/0001-a.patch", "changes RECORD, which is written anew when the wheel is installed")
+    ]
+    load_scope(project({"patches/b/0001-a.patch": patch}))  # of another tree, it is a file like any other
+
+
 def test_one_name_in_two_files_is_refused() -> None:
     assert problems({"derivations/e.toml": '[root]\nbuilder = "debian-root"\nset = "x"\nclosure = "run"\n'}) == [
         ("derivations/e.toml: root", "declared in derivations/d.toml already")

@@ -11,8 +11,8 @@ import pytest
 
 from derive.canonical import sha256
 from derive.errors import InputErrors
+from derive.images.encoding import MEDIA_TYPE, Encoding
 from derive.images.layer import LayerDescriptor, problems, write_layer
-from derive.images.members import MEDIA_TYPE, Encoding
 from derive.images.modes import ModeTable, Rule
 from derive.store.memory import MemoryStore
 from derive.trees.compose import select
@@ -111,7 +111,7 @@ A9 = """
 import resource
 from support.layers import Zeros, zeros
 from derive.images.layer import write_layer
-from derive.images.members import Encoding
+from derive.images.encoding import Encoding
 from derive.images.modes import ModeTable
 from derive.trees.listing import Listing
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -137,7 +137,7 @@ def test_a9_a_large_sparse_file_streams_in_constant_memory() -> None:
 SCRIPT = """
 from support.layers import FIELD, image, tree
 from derive.images.layer import write_layer
-from derive.images.members import Encoding
+from derive.images.encoding import Encoding
 from derive.images.modes import ModeTable, Rule
 from derive.images.oci import ImageConfig
 from derive.store.memory import MemoryStore

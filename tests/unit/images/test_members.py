@@ -6,32 +6,22 @@ import hashlib
 import io
 import shutil
 import subprocess
-import threading
-import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import pytest
 
-from derive.canonical import encode, sha256
-from derive.errors import Corrupt, HostRefuses
-from derive.images import members as module
-from derive.images.members import (
-    LARGE,
-    MEMBER_HEADER,
-    SEGMENT,
-    Encoding,
-    check_compressor,
-    known_text,
-    member,
-    members,
-    segments,
-)
+from derive.canonical import sha256
+from derive.errors import Corrupt
+from derive.images.compressor import MEMBER_HEADER, member
+from derive.images.encoding import SEGMENT
+from derive.images.members import LARGE, Carried, members, segments
 from derive.images.modes import ModeTable
 from derive.images.tar import END, headers
 from derive.store.memory import MemoryStore
 from derive.store.protocol import Store
 from derive.trees.listing import File, Listing
+from support.carrying import streams
 from support.layers import FIELD, archive, tree
 from support.require import skip_or_fail
 
@@ -41,39 +31,18 @@ def noise(seed: str, size: int) -> bytes:
 
 
 def cut(store: Store, listing: Listing) -> list[bytes]:
-    return list(segments(headers(listing.items(), ModeTable()), store.read))
+    return uncarried(segments(headers(listing.items(), ModeTable()), store.read))
 
 
-def test_a4_the_header_of_a_member_is_ten_fixed_bytes() -> None:
-    assert member(b"", 6)[:10] == MEMBER_HEADER == bytes([31, 139, 8, 0, 0, 0, 0, 0, 0, 255])
-    assert gzip.decompress(member(b"", 6)) == b""
+def uncarried(cut: Iterable[bytes | Carried]) -> list[bytes]:
+    """The segments of a tree of which nothing is carried."""
+    return [part for part in cut if isinstance(part, bytes)]
 
 
-def test_a_member_ends_with_crc_and_size() -> None:
-    data = noise("a", 100_000)
-    assert member(data, 6)[-8:] == zlib.crc32(data).to_bytes(4, "little") + len(data).to_bytes(4, "little")
-
-
-@pytest.mark.parametrize("level", [1, 6, 12])
-def test_a_member_unpacks_to_its_segment(level: int) -> None:
-    assert gzip.decompress(member(known_text(), level)) == known_text()
-
-
-def test_the_known_text_is_what_it_was() -> None:
-    assert len(known_text()) == 65536
-    assert sha256(known_text()).hex == "fa785c13b3c5a0b53cbfe66c0ac0088440f5325a459ea85542ebf56e497bc2a1"
-
-
-@pytest.mark.parametrize("level", range(1, 13))
-def test_the_compressor_at_hand_is_the_pinned_one(level: int) -> None:
-    check_compressor(level)
-
-
-def test_another_compressor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(module._KNOWN_ANSWERS, 7, "0" * 64)
-    check_compressor.cache_clear()
-    with pytest.raises(HostRefuses, match="the compressor is not the pinned one"):
-        list(members([b"x"], Encoding(level=7), jobs=1))
+def stored(parts: Iterable[bytes], *, level: int = 6, jobs: int = 2) -> list[bytes]:
+    """The members of segments."""
+    store = MemoryStore()
+    return [b"".join(piece.stored) for piece in members(parts, level, store.read_blob, jobs=jobs)]
 
 
 def test_segments_joined_are_the_tar() -> None:
@@ -112,7 +81,7 @@ def test_large_files_read_in_odd_chunks_are_cut_alike() -> None:
 
     def read(step: int) -> list[bytes]:
         chunks = [data[at : at + step] for at in range(0, len(data), step)]
-        return list(segments(headers(listing.items(), ModeTable()), lambda _: chunks))
+        return uncarried(segments(headers(listing.items(), ModeTable()), lambda _: chunks))
 
     assert read(1000) == read(SEGMENT) == read(len(data))
 
@@ -145,36 +114,7 @@ def test_a_file_of_another_size_than_listed_is_refused() -> None:
 @pytest.mark.parametrize("jobs", [1, 2, 5])
 def test_members_come_in_order_whatever_the_number_of_workers(jobs: int) -> None:
     parts = [noise(str(n), (n * 7919) % 50_000) for n in range(40)]
-    assert list(members(parts, Encoding(), jobs=jobs)) == [member(part, 6) for part in parts]
-
-
-def test_the_look_ahead_is_bounded() -> None:
-    asked = 0
-
-    def parts() -> Iterator[bytes]:
-        nonlocal asked
-        for _ in range(100):
-            asked += 1
-            yield b"x"
-
-    stream = members(parts(), Encoding(), jobs=2)
-    next(stream)
-    assert asked == 5
-    stream.close()  # type: ignore[attr-defined]
-
-
-def test_workers_are_gone_when_the_reader_fails_or_stops() -> None:
-    def parts() -> Iterator[bytes]:
-        yield b"x"
-        raise Corrupt("bad")
-
-    with pytest.raises(Corrupt):
-        list(members(parts(), Encoding(), jobs=3))
-    stream = members(iter([b"x"] * 100), Encoding(), jobs=3)
-    next(stream)
-    stream.close()  # type: ignore[attr-defined]
-    time.sleep(0.01)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("member")]
+    assert stored(parts, jobs=jobs) == [member(part, 6) for part in parts]
 
 
 def test_gzip_reads_a_layer_of_many_members() -> None:
@@ -182,7 +122,7 @@ def test_gzip_reads_a_layer_of_many_members() -> None:
         skip_or_fail("gzip is not installed")
     store = MemoryStore()
     listing = tree(store, {**FIELD, b"large": noise("l", 2 * SEGMENT), b"z": b"z" * 1000})
-    blob = b"".join(members(cut(store, listing), Encoding(), jobs=2))
+    blob = b"".join(stored(cut(store, listing)))
     assert blob.count(MEMBER_HEADER) >= 4
     subprocess.run(["gzip", "-t"], input=blob, check=True)
     out = subprocess.run(["gzip", "-dc"], input=blob, check=True, capture_output=True).stdout
@@ -190,36 +130,55 @@ def test_gzip_reads_a_layer_of_many_members() -> None:
     assert gzip.GzipFile(fileobj=io.BytesIO(blob)).read() == out
 
 
-def test_an_encoding_survives_its_document() -> None:
-    encoding = Encoding(level=9)
-    assert Encoding.from_document(encoding.to_document()) == encoding
-    assert encode(Encoding().to_document()) == (
-        b'{"carry":[],"compressor":"libdeflate","derive":"layer-encoding/1",'
-        b'"known-answer":"sha256:' + module._KNOWN_ANSWERS[6].encode() + b'",'
-        b'"level":6,"name":"gzip-members/1","segment":1048576}'
-    )
+CARRIED = {b"carried": noise("c", 70_001)}
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"carry": [{}]},
-        {"level": 13},
-        {"level": True},
-        {"name": "zstd/1"},
-        {"segment": 1},
-        {"known-answer": "x"},
-        {"a": 1},
-    ],
-    ids=repr,
-)
-def test_an_encoding_that_this_program_lacks_is_refused(change: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"absent|not |carries|levels|unknown|segment|never"):
-        Encoding.from_document({**Encoding().to_document(), **change})  # type: ignore[dict-item]
+def around(given: dict[bytes, bytes]) -> list[bytes | File]:
+    """The segments of a tree in which that file is carried, standing for its contents."""
+    store = MemoryStore()
+    listing = tree(store, {**given, **CARRIED})
+    carry = streams(store, CARRIED)
+    parts = segments(headers(listing.items(), ModeTable()), store.read, carry)
+    found = [part.file if isinstance(part, Carried) else part for part in parts]
+    whole = b"".join(CARRIED[b"carried"] if isinstance(part, File) else part for part in found)
+    assert whole == archive(store, listing)
+    return found
 
 
-def test_only_known_encodings_can_be_made() -> None:
-    with pytest.raises(ValueError, match="unknown layer encoding"):
-        Encoding(name="gzip/1")
-    with pytest.raises(ValueError, match="levels 1 to 12"):
-        Encoding(level=0)
+def test_the_contents_of_a_carried_file_are_a_segment_of_their_own_and_its_padding_goes_with_what_follows() -> None:
+    before, contents, after = around({b"a": b"x", b"d": b"y"})
+    assert isinstance(contents, File)
+    assert isinstance(before, bytes)
+    assert len(before) == 512 * 3
+    assert isinstance(after, bytes)
+    assert after[: -70_001 % 512] == bytes(-70_001 % 512)
+    assert after[-70_001 % 512 :].startswith(b"d\0")
+
+
+def test_a_carried_file_that_ends_the_tar_leaves_its_padding_to_the_end() -> None:
+    _, _, last = around({})
+    assert last == bytes(-70_001 % 512) + END
+
+
+def test_no_name_makes_a_segment_of_padding_alone() -> None:
+    cutting = [name for name in (b"d%d" % n for n in range(500)) if zlib.crc32(name) % 64 == 0]
+    for name in cutting:
+        assert len(around({name: b"y"})) == 3
+
+
+def test_a_large_file_after_a_carried_one_is_cut_from_its_own_start() -> None:
+    large = noise("large", LARGE)
+    parts = around({b"d": large})
+    assert parts[-2] == large
+    assert len(parts) == 5
+
+
+def test_the_contents_of_a_carried_file_are_not_read() -> None:
+    store = MemoryStore()
+    listing = tree(store, CARRIED)
+    carry = streams(store, CARRIED)
+
+    def read(_: File) -> list[bytes]:
+        raise AssertionError("read")
+
+    assert len(list(segments(headers(listing.items(), ModeTable()), read, carry))) == 3

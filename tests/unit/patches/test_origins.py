@@ -12,7 +12,7 @@ import pytest
 from derive.build.service import Options
 from derive.errors import InputErrors, Missing, Unavailable
 from derive.patches.origins import named_tree
-from support.archives import Tar, folder, tar
+from support.archives import Tar, Zip, folder, tar, wheel
 from support.patch_project import PatchProject, patch_project, plain, quick_folder, write_tree
 
 PATCH = {"0001-x.patch": b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-f\n+x\n"}
@@ -35,6 +35,15 @@ def test_a_folder_an_archive_and_a_digest_mean_the_same_tree(project: PatchProje
         archive.writestr("dir/g", "g\n")
     for operand in (str(tmp_path / "up-1.tar.gz"), str(tmp_path / "up.zip"), f"tree:{found}", str(found)):
         assert named_tree(project.shop, operand) == found
+
+
+def test_a_wheel_is_taken_as_it_is_from_its_path(project: PatchProject, tmp_path: Path) -> None:
+    (tmp_path / "demo-1.0-py3-none-any.whl").write_bytes(wheel(Zip(name=b"demo/__init__.py", data=b"")))
+    tree = project.store.listing(named_tree(project.shop, str(tmp_path / "demo-1.0-py3-none-any.whl"), "up"))
+    assert {path for path, _ in tree.files()} == {
+        b"demo/__init__.py",
+        *(b"demo-1.0.dist-info/" + name for name in (b"METADATA", b"RECORD", b"WHEEL")),
+    }
 
 
 @pytest.mark.parametrize("operand", ["./nowhere", "/etc/passwd", "tree:sha256:00", "nothing", "git:v1"])

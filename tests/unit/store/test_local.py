@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from derive.canonical import Digest, sha256
-from derive.errors import Interrupted, Missing
+from derive.errors import Corrupt, Interrupted, Missing
 from derive.store.local import LocalStore
 from derive.store.protocol import read_all
+from derive.trees.facts import facts_of
 from derive.trees.listing import DIRECTORY, File, Listing, Location, Symlink
 from derive.trees.nar import single
 from derive.trees.pack import NewFile, add_members
@@ -169,6 +170,39 @@ def test_threads_that_keep_one_tree_in_different_blobs_leave_listing_and_rows_in
         (digest,) = set(pool.map(store.add_listing, [listing for listing, _ in made]))
     listed = {file.at.blob for _, file in store.listing(digest).files() if file.at is not None}
     assert set(store.database.tree_blobs(digest)) == listed
+
+
+def unreadable(store: LocalStore) -> Listing:
+    """Return a tree whose blob is there and whose contents are not what the tree says."""
+    pack = add_blob(store, b"other")
+    file = File(executable=False, size=4, sha256=sha256(b"text"), at=Location(pack, 0, 4))
+    return Listing.of({b"a": file})
+
+
+def test_a_tree_named_by_its_facts_is_not_read(store: LocalStore) -> None:
+    tree = unreadable(store)
+    digest = store.add_listing(tree, by_facts=True)
+    assert digest == facts_of(tree)
+    assert store.listing(digest) == tree
+    with pytest.raises(Corrupt):
+        store.add_listing(tree)
+
+
+def test_a_tree_that_is_equal_to_an_earlier_one_is_not_read_again(store: LocalStore) -> None:
+    tree, _ = tree_in(store, b"")
+    digest = store.add_listing(tree)
+    assert store.add_listing(unreadable(store)) == digest
+
+
+@pytest.mark.parametrize("by_facts", [False, True])
+def test_all_of_a_tree_from_elsewhere_is_read_whatever_names_it(store: LocalStore, *, by_facts: bool) -> None:
+    tree, _ = tree_in(store, b"")
+    digest = store.add_listing(tree, by_facts=by_facts)
+    with pytest.raises(Corrupt):
+        store.add_foreign(unreadable(store), digest)
+    assert store.add_foreign(tree, digest) == digest
+    assert store.add_foreign(tree, sha256(b"another")) != sha256(b"another")
+    assert not store.has_tree(sha256(b"another"))
 
 
 # Folders

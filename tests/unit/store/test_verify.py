@@ -134,13 +134,13 @@ def test_a_tree_is_hashed_again_only_when_its_listing_was_never_seen_to_give_it(
     closure: Closure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashed: list[Digest] = []
-    real = nar_digest_of()
+    real = digest_again_of()
 
     def counted(*args: object) -> Digest:
         hashed.append(real(*args))
         return hashed[-1]
 
-    monkeypatch.setattr("derive.store.verify.nar_digest", counted)
+    monkeypatch.setattr("derive.store.verify.digest_again", counted)
     closure.verify()
     assert hashed == []
     closure.verify(TREES)
@@ -151,10 +151,10 @@ def test_a_tree_is_hashed_again_only_when_its_listing_was_never_seen_to_give_it(
     assert hashed == [closure.tree.digest] * 2
 
 
-def nar_digest_of() -> Callable[..., Digest]:
-    from derive.trees.nar import nar_digest
+def digest_again_of() -> Callable[..., Digest]:
+    from derive.trees.facts import digest_again
 
-    return nar_digest
+    return digest_again
 
 
 def test_a_listing_whose_blob_was_removed_is_told(closure: Closure) -> None:

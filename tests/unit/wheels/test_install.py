@@ -13,9 +13,10 @@ from derive.archives import unpack_wheel
 from derive.errors import DeriveError
 from derive.store.memory import MemoryStore
 from derive.trees.listing import File, Listing
+from derive.trees.pack import NewFile, add_members
 from derive.wheels.install import Scheme, install_wheel
 from derive.wheels.record import add_record
-from support.archives import Zip, contents, put, said, wheel
+from support.archives import Zip, contents, put, record_line, said, wheel
 from support.require import skip_or_fail
 
 SCHEME = Scheme(python="3.13")
@@ -260,3 +261,77 @@ def test_pip_installs_the_same_files(tmp_path: Path) -> None:
         if path.rpartition(b"/")[2].decode() not in generated
     }
     assert mine == theirs
+
+
+def patched(*changes: tuple[bytes, bytes], record: bytes | None = None) -> dict[bytes, object]:
+    """Install a wheel with files replaced or added after RECORD was written; empty contents remove one."""
+    store = MemoryStore()
+    data = wheel(Zip(name=b"demo.py", data=b"x = 1\n"), Zip(name=b"gone.py", data=b"y = 1\n"), record=record)
+    listing = unpack(store, data)
+    entries = dict(listing)
+    for path, contents_ in changes:
+        new = add_members(store, [(path, NewFile(executable=False, chunks=[contents_]))])
+        entries |= dict(new) if contents_ else {}
+        if not contents_:
+            del entries[path]
+    installed = install_wheel(store, listing, name="demo.whl", scheme=SCHEME, patched=Listing.of(entries))
+    shown = contents(store, installed.listing)
+    return {path: value for path, value in shown.items() if value != "/" and not path.endswith(b"/WHEEL")}
+
+
+ABOUT = b"Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n"
+
+
+def test_of_a_patched_wheel_the_patched_tree_is_installed_its_commands_too() -> None:
+    tree = patched(
+        (b"demo.py", b"x = 2\n"),
+        (b"gone.py", b""),
+        (b"new/__init__.py", b"z = 1\n"),
+        (INFO + b"METADATA", ABOUT + b"Requires-Dist: other\n"),
+        (INFO + b"entry_points.txt", b"[console_scripts]\nrun = demo:x\n"),
+    )
+    command = tree.pop(b"usr/local/bin/run")
+    assert isinstance(command, tuple)
+    assert b"from demo import x" in command[0]
+    assert tree == {
+        SITE + b"demo.py": b"x = 2\n",
+        SITE + b"new/__init__.py": b"z = 1\n",
+        SITE + INFO + b"METADATA": ABOUT + b"Requires-Dist: other\n",
+        SITE + INFO + b"entry_points.txt": b"[console_scripts]\nrun = demo:x\n",
+        SITE + INFO + b"INSTALLER": b"derive\n",
+    }
+
+
+def test_a_record_speaks_of_the_wheel_as_it_came_whatever_patches_made_of_it() -> None:
+    with pytest.raises(DeriveError) as caught:
+        patched((b"demo.py", b"x = 2\n"), record=record_line(b"demo.py", b"x = 2\n"))
+    assert "demo.whl: demo.py: RECORD states another hash" in said(caught.value)
+
+
+def test_a_patch_of_record_or_of_whose_wheel_it_is_is_refused() -> None:
+    with pytest.raises(DeriveError) as caught:
+        patched((INFO + b"RECORD", b"demo.py,,\n"))
+    assert "demo-1.0.dist-info/RECORD: changed by a patch, and it is written anew" in said(caught.value)
+    with pytest.raises(DeriveError) as caught:
+        patched((INFO + b"METADATA", ABOUT.replace(b"1.0", b"2.0")))
+    assert "a folder named after another distribution" in said(caught.value)
+
+
+def dropping(*patterns: str) -> tuple[set[bytes], tuple[str, ...]]:
+    """Install a wheel without what fits the patterns, and return the modules that are there, and the log."""
+    store = MemoryStore()
+    listing = unpack(store, wheel(*(Zip(name=name, data=b"x = 1\n") for name in (b"a.py", b"t/b.py", b"t/u/c.py"))))
+    installed = install_wheel(store, listing, name="demo.whl", scheme=SCHEME, drop=patterns)
+    modules = {path.removeprefix(SITE) for path, _ in installed.listing.files() if path.endswith(b".py")}
+    return modules, installed.log
+
+
+def test_files_that_fit_a_pattern_are_not_installed_and_the_log_names_them() -> None:
+    assert dropping("t/*") == ({b"a.py"}, ("dropped: t/b.py", "dropped: t/u/c.py"))
+    assert dropping("a.py", "*/c.py")[0] == {b"t/b.py"}
+
+
+def test_a_pattern_that_fits_no_file_is_refused_and_metadata_is_no_file() -> None:
+    with pytest.raises(DeriveError) as caught:
+        dropping("a.py", "z*", "*/METADATA")
+    assert said(caught.value).count("drop: no file of this wheel fits") == 2

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derive.canonical import Digest
+from derive.canonical import Digest, Json
 from derive.derivations.model import Derivation, Platform, closure
 from derive.why.causes import Cause, root_causes
 from derive.why.differences import (
@@ -16,6 +16,8 @@ from derive.why.differences import (
     Forgotten,
     InputMoved,
     OrderMoved,
+    PatchAdded,
+    PatchRemoved,
     TextMoved,
     ValueMoved,
 )
@@ -72,6 +74,28 @@ def test_the_same_packages_for_another_platform_are_no_causes_beside_the_platfor
     (*_, package) = [cause.difference for cause in causes(base("1", "amd64"), base("2", "arm64"))]
     assert isinstance(package, ArtifactMoved)
     assert "version" in package.fields
+
+
+def patched_wheel(*lines: str) -> Derivation:
+    """Return a wheel's installation, with a patch of each of some files."""
+    wheel = step("w unpacked", "unpack", {"archive": fetch_deb("w")}, kind="wheel")
+    series: list[Json] = [
+        {"operations": [{"op": "create", "path": one, "executable": False, "lines": []}]} for one in lines
+    ]
+    labels = [f"patches/w/{one}.patch" for one in lines]
+    patched = step("w patched", "patch", {"source": wheel}, labels=labels, series=series)
+    laid = step("w 1 installed", "install-wheel", {"wheel": wheel, **({"patched": patched} if lines else {})})
+    return step("programs", "compose", {"w": step("w 1 recorded", "record", {"installed": laid})}, parts=[])
+
+
+def test_a_patch_that_came_to_a_wheel_or_went_is_the_cause_itself() -> None:
+    (came,) = causes(patched_wheel(), patched_wheel("a"))
+    assert (type(came.difference), came.step) == (PatchAdded, "w 1 installed")
+    (went,) = causes(patched_wheel("a"), patched_wheel())
+    assert isinstance(went.difference, PatchRemoved)
+    assert went.difference.patch == "patches/w/a.patch"
+    (more,) = causes(patched_wheel("a"), patched_wheel("a", "b"))
+    assert (type(more.difference), more.step) == (PatchAdded, "w patched")
 
 
 def test_a_fetch_that_the_store_does_not_know_is_told_by_its_hash() -> None:

@@ -28,6 +28,8 @@ VERSIONS: Mapping[str, int] = {
     "bytecode": 1,
     "record": 1,
     "kernel": 1,
+    "facts": 1,
+    "split": 1,
     "layer": 1,
     "image": 1,
 }

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from derive.build.builders.script import run_in_sandbox
 from derive.build.context import Context
-from derive.canonical import Json, escape, unescape
+from derive.canonical import Digest, Json, digest_document, escape, sha256, unescape
 from derive.derivations.model import Output, ResolvedDerivation, TreeOutput
 from derive.sandbox.request import Program
 from derive.sandbox.scratch import ScratchFolders, scratch_folders
-from derive.trees.listing import EMPTY, Listing
+from derive.trees.listing import EMPTY, File, Listing
 from derive.trees.materialise import materialise
 from derive.trees.pack import NewFile, add_members
 from derive.trees.scan import scan_folder
@@ -35,6 +35,21 @@ def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]
     if not sources:
         context.log("no sources")
         return {"out": TreeOutput(store.add_listing(EMPTY))}
+    there = _compiled_before(request, context, listing, sources)
+    rest = tuple(path for path in sources if path not in there)
+    fresh = _compiled_now(request, context, listing, rest) if rest else EMPTY
+    kept = {bytecode.byte_code_path(path, str(request.arguments["python"])): file for path, file in there.items()}
+    out = store.add_listing(Listing.of({**fresh, **kept}))
+    context.log(f"{len(sources)} sources" + (f", {len(there)} of them compiled before" if there else ""))
+    if not store.read_only:
+        store.database.set_memo(_memo_key(request, context), f"{request.tree('source').hex} {out.hex}")
+    return {"out": TreeOutput(out)}
+
+
+def _compiled_now(
+    request: ResolvedDerivation, context: Context, listing: Listing, sources: tuple[bytes, ...]
+) -> Listing:
+    store = context.store
     with scratch_folders(Path(context.scratch).parent) as folders:
         materialise(store, Listing.of({path: listing[path] for path in sources}), folders.top / "tree")
         output = _compile(request, context, folders, sources)
@@ -43,9 +58,39 @@ def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]
         # Not searched for the sandbox's paths as scripts' outputs are: constants are the sources' own, and what the
         # compiler adds, the name of the source, is given to it.
         with scan_folder(folders.out, own=True) as found:
-            compiled = add_members(store, found.members())
-    context.log(f"{len(sources)} sources")
-    return {"out": TreeOutput(store.add_listing(compiled))}
+            return add_members(store, found.members())
+
+
+def _compiled_before(
+    request: ResolvedDerivation, context: Context, listing: Listing, sources: tuple[bytes, ...]
+) -> dict[bytes, File]:
+    """Return the byte code of sources that the last step of this name had too: each file's depends on itself alone."""
+    store = context.store
+    value = None if context.from_nothing else store.database.memo(_memo_key(request, context))
+    if value is None:
+        return {}
+    source, out = (Digest(text) for text in value.split())
+    if not (store.has_tree(source) and store.has_tree(out)):
+        return {}
+    before, compiled = store.listing(source), store.listing(out)
+    python = str(request.arguments["python"])
+    found = {path: compiled.get(bytecode.byte_code_path(path, python)) for path in sources}
+    return {p: code for p, code in found.items() if isinstance(code, File) and before.get(p) == listing[p]}
+
+
+def _memo_key(request: ResolvedDerivation, context: Context) -> Digest:
+    """Return what the last trees are remembered under: all that decides a file's byte code, its source apart."""
+    return digest_document(
+        {
+            "derive": "bytecode-memo/1",
+            "builder": request.version,
+            "root": request.tree("root").hex,
+            "python": request.arguments["python"],
+            "sandbox": request.arguments["sandbox"],
+            "compiler": sha256(bytecode.script()).hex,
+            "step": context.name,
+        }
+    )
 
 
 def _compile(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from derive.build.context import Context
 from derive.canonical import unescape
-from derive.derivations.model import Output, ResolvedDerivation, TreeOutput
+from derive.derivations.model import Output, ResolvedDerivation
 from derive.trees.compose import compose
 
 
@@ -27,4 +27,4 @@ def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]
         name, at = str(part["name"]), unescape(str(part["at"]))
         parts.append((name, store.listing(request.tree(name)).at(at)))
     rules = {unescape(path.lstrip("/")): str(part) for path, part in wins.items()}
-    return {"out": TreeOutput(store.add_listing(compose(parts, rules, where=context.name)))}
+    return {"out": context.tree(request, compose(parts, rules, where=context.name))}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from derive.build.context import Context
-from derive.canonical import Digest, decode, escape
+from derive.canonical import Digest, decode, escape, unescape
 from derive.derivations.model import FlatOutput, Output, ResolvedDerivation
 from derive.errors import InputErrors, Problem
 from derive.images.layer import LayerDescriptor
@@ -23,8 +23,11 @@ def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]
     store = context.store
     count = request.arguments["layers"]
     assert isinstance(count, int)
-    _check_modes(store, request, context.name)
-    layers = [_descriptor(store, request.file(f"layer.{index}")) for index in range(count)]
+    _check_root(store, request, context.name)
+    made = [_descriptor(store, request.file(f"layer.{index}")) for index in range(count)]
+    optional = request.arguments.get("optional", ())
+    assert isinstance(optional, list | tuple)
+    layers = [one for index, one in enumerate(made) if index not in optional or not one.is_empty]
     documents = image_documents(
         ImageConfig.from_document(request.arguments["config"]),
         layers,
@@ -39,7 +42,7 @@ def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]
     return {"out": FlatOutput(manifest), "config": FlatOutput(config), **blobs}
 
 
-def _check_modes(store: Store, request: ResolvedDerivation, where: str) -> None:
+def _check_root(store: Store, request: ResolvedDerivation, where: str) -> None:
     modes = ModeTable.from_document(request.arguments["modes"])
     root = store.listing(request.tree("root"))
     problems = [
@@ -47,6 +50,13 @@ def _check_modes(store: Store, request: ResolvedDerivation, where: str) -> None:
         for path in modes.unmatched(root)
     ]
     problems += modes.misfits(root, where=where)
+    needed = request.arguments.get("needed", ())
+    assert isinstance(needed, list | tuple)
+    problems += [
+        Problem(where=where, message=f"a capability needs /{path}, where the image has nothing")
+        for path in map(str, needed)
+        if unescape(path) not in root
+    ]
     if problems:
         raise InputErrors(problems)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from derive.build.context import Context
-from derive.derivations.model import Output, ResolvedDerivation, TreeOutput
+from derive.derivations.model import Output, ResolvedDerivation
 from derive.patches.identity import series_from_document
 from derive.patches.model import hunks_of
 from derive.patches.tree import patch_tree
@@ -27,4 +27,4 @@ def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]
     context.log(
         f"{count_text(len(series), 'patch', 'patches')} applied, {count_text(hunks, 'hunk')} found in the result"
     )
-    return {"out": TreeOutput(context.store.add_listing(listing))}
+    return {"out": context.tree(request, listing)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from derive.build.context import Context
-from derive.derivations.model import Output, ResolvedDerivation, TreeOutput
+from derive.derivations.model import Output, ResolvedDerivation
 from derive.trees.compose import compose
 from derive.wheels.install import Scheme
 from derive.wheels.record import add_record
@@ -21,4 +21,4 @@ def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]
     parts = [(role, store.listing(request.tree(role))) for role in sorted(request.inputs)]
     scheme = Scheme(python=str(request.arguments["python"]))
     listing = add_record(store, compose(parts, {}, where=context.name), scheme.site, name=context.labels[0])
-    return {"out": TreeOutput(store.add_listing(listing))}
+    return {"out": context.tree(request, listing)}

@@ -12,6 +12,7 @@ from derive.build.builders import (
     bytecode,
     compose,
     debian_root,
+    facts,
     fetch,
     image,
     install_wheel,
@@ -20,6 +21,7 @@ from derive.build.builders import (
     patch,
     record,
     script,
+    split,
     unpack,
 )
 from derive.build.context import Build
@@ -42,6 +44,8 @@ BUILDERS: Mapping[str, Build] = {
     "bytecode": bytecode.build,
     "record": record.build,
     "kernel": kernel.build,
+    "facts": facts.build,
+    "split": split.build,
     "layer": layer.build,
     "image": image.build,
 }

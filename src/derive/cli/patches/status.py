@@ -51,8 +51,9 @@ def run(args: argparse.Namespace) -> int:
         shop = Shop(project=project, store=store, options=options, progress=progress_for_stderr)
         reports = judged(shop, args.upstream, args.onto)
         if args.outputs is not None:
-            without = outputs_without(shop, args.upstream, args.outputs, platform=args.platform, only=args.patch)
-            reports = [report.knowing(dict(without)) for report in reports]
+            found = outputs_without(shop, args.upstream, args.outputs, platform=args.platform, only=args.patch)
+            without = dict(found)
+            reports = [report.knowing(without) for report in reports]
     if wants_json(args):
         answer_record("patches-status", args.upstream or "", {"series": [one.document() for one in reports]})
     elif reports:

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an image says it can do: each capability is tied to the derivation, patch or wheel of its closure that gives it.
+
+Core: no IO.
+
+Shapes of recipes name the capabilities that they need. A capability whose provider is not in the image is an error, so
+that nothing is promised by a name alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from derive.canonical import escape
+from derive.content import key_path
+from derive.derivations.model import Derivation, closure
+from derive.errors import Problem
+from derive.images.declarations import CapabilityDecl
+
+LABEL = "io.derive.capabilities"
+"""The names, sorted and separated by spaces. An image without any has no such label."""
+
+
+def label(capabilities: Mapping[str, CapabilityDecl]) -> dict[str, str]:
+    """Return the label that an image's config carries."""
+    return {LABEL: " ".join(sorted(capabilities))} if capabilities else {}
+
+
+def files(capabilities: Mapping[str, CapabilityDecl]) -> list[str]:
+    """Return the paths that must be in the image, relative to its root, escaped and sorted."""
+    return sorted({escape(one.file.strip("/").encode()) for one in capabilities.values() if one.file is not None})
+
+
+def problems(capabilities: Mapping[str, CapabilityDecl], parts: Sequence[Derivation], where: str) -> Iterator[Problem]:
+    """Yield each capability whose provider is not among what an image's layers are made from."""
+    from difflib import get_close_matches
+
+    if not capabilities:
+        return
+    steps = list(_closure(parts))
+    provided = {
+        "derivation": {step.name for step in steps},
+        "patch": {one.removeprefix("patches/") for step in steps if step.builder == "patch" for one in step.labels},
+        "wheel": {str(step.arguments["name"]) for step in steps if step.builder == "fetch-wheel"},
+        "package": {str(step.arguments["name"]) for step in steps if step.builder == "fetch-deb"},
+    }
+    for name, capability in capabilities.items():
+        kind, provider = capability.provider
+        if provider not in provided[kind]:
+            place = f"{where}.{key_path((name, 'from' if kind == 'derivation' else kind))}"
+            message = f"no {kind} {provider!r} is in this image, so nothing gives it this capability"
+            near = get_close_matches(provider, sorted(provided[kind]), n=1)
+            yield Problem(where=place, message=message, hint=f"did you mean {near[0]}?" if near else None)
+
+
+def _closure(parts: Sequence[Derivation]) -> Iterator[Derivation]:
+    """Yield everything that some derivations are made from, themselves included, each once."""
+    seen: set[Derivation] = set()
+    for part in parts:
+        for step in closure(part):
+            if step not in seen:
+                seen.add(step)
+                yield step

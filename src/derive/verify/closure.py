@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of an image's closure verifying looks at: the trees it is the union of, and what its wishes decided.
+
+Core: no IO.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from derive.derivations.declarations import WheelsDecl
+from derive.derivations.model import Derivation
+from derive.derivations.scope import Scope, references
+from derive.lock.wishes import PythonWish
+from derive.net.names import normalise
+from derive.verify.rules.wheels import Resolution
+
+RECORDED = ("record",)
+"""Builders of trees whose every path a RECORD among them has."""
+
+
+def root_of(image: Derivation) -> Derivation:
+    """Return the derivation of the union of all that an image holds."""
+    return image.inputs["root"].derivation
+
+
+def parts_of(root: Derivation) -> list[Derivation]:
+    """Return the trees that a union is made of, unions among them taken apart; each once, in their order."""
+    found: dict[str, Derivation] = {}
+    waiting = [root]
+    while waiting:
+        tree = waiting.pop()
+        if tree.builder == "compose":
+            waiting += [reference.derivation for _, reference in sorted(tree.inputs.items(), reverse=True)]
+        else:
+            found[tree.id.hex] = tree
+    return list(found.values())
+
+
+def resolution_of(scope: Scope, image: str) -> Resolution:
+    """Return what the wishes of an image's wheels asked for, overrode and left out."""
+    wanted: list[str] = []
+    overrides: dict[str, tuple[str, str]] = {}
+    without: dict[str, str] = {}
+    for declared in _wheels(scope, image):
+        wish = scope.wishes.get(declared.set)
+        without |= declared.without
+        if isinstance(wish, PythonWish):
+            wanted += wish.requirements
+            overrides |= {normalise(name): (one.version, one.reason) for name, one in wish.overrides.items()}
+    return Resolution(wanted=tuple(wanted), overrides=overrides, without=without)
+
+
+def _wheels(scope: Scope, image: str) -> Iterator[WheelsDecl]:
+    waiting = [part for layer in scope.images[image].layers for part in layer.parts]
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        declared = scope.declared.get(name)
+        if name in seen or declared is None:
+            continue
+        seen.add(name)
+        if isinstance(declared.declaration, WheelsDecl):
+            yield declared.declaration
+        waiting += [target for key, target in references(declared.declaration) if key != "root"]
+
+
+def environment_of(image: Derivation) -> Mapping[str, str]:
+    """Return the environment of an image's config."""
+    config = image.arguments["config"]
+    assert isinstance(config, Mapping)
+    environment = config["environment"]
+    assert isinstance(environment, Mapping)
+    return {str(name): str(value) for name, value in environment.items()}

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verifies an image: derives it if need be, has its files probed, reads their facts, and judges.
+
+Edge: the store, through the services below it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from derive.build.execute import Progress
+from derive.build.images import derive_image
+from derive.build.memo import keep_recalled, memo_key, recall
+from derive.build.plan import Known
+from derive.build.service import Options, evaluate, plan_for, realise
+from derive.canonical import Digest
+from derive.derivations.model import Derivation, Platform, TreeOutput
+from derive.derivations.scope import load_scope
+from derive.derivations.steps import image_facts
+from derive.errors import Missing
+from derive.images.modes import ModeTable
+from derive.project import Project
+from derive.store.local import LocalStore
+from derive.trees.listing import File, Symlink
+from derive.verify.closure import RECORDED, environment_of, parts_of, resolution_of, root_of
+from derive.verify.declarations import FOLDER, verify_decl
+from derive.verify.facts import FileFacts, read_facts
+from derive.verify.image import ImageTree
+from derive.verify.judge import Report, judge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedImage:
+    """An image's name and digest, and what was found."""
+
+    name: str
+    manifest: Digest
+    report: Report
+
+
+def verify_image(
+    project: Project, name: str, platform: Platform | None, store: LocalStore, options: Options, progress: Progress
+) -> VerifiedImage:
+    """Verify an image without running it.
+
+    Raises:
+        InputErrors: everything wrong with the project, or with the image's verify file.
+        DeriveError: what deriving the image raises.
+    """
+    declared = verify_decl(project, name)
+    target = evaluate(project, f"image:{name}", platform)
+    manifest = _derived(project, name, platform, store, options, progress)
+    root = root_of(target)
+    parts = parts_of(root)
+    facts_step = image_facts(name, root, parts)
+    outputs = realise(plan_for(facts_step, store), store, options, progress)
+    document = json.loads(b"".join(store.read_blob(outputs["out"].digest)))
+    facts = {key: read_facts(value) for key, value in document["files"].items()}
+    image = _tree(store, name, target, Digest(document["tree"]), facts, parts)
+    scope = load_scope(project)
+    report = judge(
+        image,
+        declared,
+        resolution_of(scope, name),
+        ModeTable.from_document(target.arguments["modes"]),
+        file=f"{FOLDER}/{name}.toml",
+    )
+    return VerifiedImage(name=name, manifest=manifest, report=report)
+
+
+def _derived(
+    project: Project, name: str, platform: Platform | None, store: LocalStore, options: Options, progress: Progress
+) -> Digest:
+    key = memo_key(project, name, platform)
+    manifest = recall(store, key)
+    if manifest is not None:
+        keep_recalled(store, name, manifest)
+        return manifest
+    manifest = derive_image(project, name, platform, store, options, progress).manifest
+    store.database.set_memo(key, manifest.hex)
+    return manifest
+
+
+def _tree(
+    store: LocalStore,
+    name: str,
+    target: Derivation,
+    tree: Digest,
+    facts: dict[str, FileFacts],
+    parts: Sequence[Derivation],
+) -> ImageTree:
+    # Wheels' and packages' own lists know most paths; what the builder of a root writes itself is the derivation's.
+    listed = [part for part in parts if part.builder not in RECORDED]
+    return ImageTree(
+        name=name,
+        platform=target.host,
+        listing=store.listing(tree),
+        facts=facts,
+        parts=[(part.name, _paths(store, part)) for part in listed],
+        environment=environment_of(target),
+    )
+
+
+def _paths(store: LocalStore, part: Derivation) -> frozenset[bytes]:
+    listing = store.listing(_output(store, part))
+    return frozenset(path for path, entry in listing.items() if isinstance(entry, File | Symlink))
+
+
+def _output(store: LocalStore, part: Derivation) -> Digest:
+    if isinstance(part.fixed, TreeOutput):
+        return part.fixed.digest
+    resolved = store.database.resolved_ids([part.id]).get(part.id)
+    row = store.database.realisation(resolved) if resolved is not None else None
+    if row is None:
+        raise Missing(f"{part.name} is not in the store")
+    from derive.build.execute import known_of
+
+    known: Known = known_of(row)
+    return known.outputs["out"].digest

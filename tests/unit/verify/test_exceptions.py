@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from derive.derivations.scope import load_scope
+from derive.errors import InputErrors
+from derive.records.model import record
+from derive.verify.compare import moved, new_findings, recorded
+from derive.verify.declarations import parse_verify, verify_decl
+from support.projects import project
+from support.verifying import SOUND, findings, image, verified
+
+LINKS = {"a": "gone", "b": "lost"}
+KNOWN = '[[exceptions]]\nrule = "link"\npath = "/a"\nreason = "nobody follows it"\n'
+
+
+def test_an_exception_takes_the_findings_that_it_names_and_no_other() -> None:
+    report = verified(image(SOUND, LINKS), KNOWN)
+    assert [one.path for one in report.findings] == ["/b"]
+    assert [(one.declared.reason, len(one.findings)) for one in report.excepted] == [("nobody follows it", 1)]
+
+
+def test_a_pattern_that_names_what_a_finding_is_about_narrows_it() -> None:
+    text = '[[exceptions]]\nrule = "link"\npath = "*"\nabout = "lo*"\nreason = "r"\n'
+    assert findings(image(SOUND, LINKS), text) == [("link", "/a", "gone")]
+
+
+def test_an_exception_that_nothing_needs_is_a_finding() -> None:
+    assert [rule for rule, _, _ in findings(image(SOUND), KNOWN)] == ["stale"]
+
+
+def test_an_exception_of_one_platform_is_stale_there_alone() -> None:
+    text = KNOWN + 'platforms = ["linux/arm64"]\n'
+    assert findings(image(SOUND), text) == []
+    assert [rule for rule, _, _ in findings(image(SOUND, LINKS), text)] == ["link", "link"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[[exceptions]]\nrule = "link"\nreason = "r"\n', "name a path or an owner"),
+        ('[[exceptions]]\nrule = "lnk"\npath = "*"\nreason = "r"\n', "no such rule"),
+        ('[[exceptions]]\nrule = "link"\npath = "*"\nreason = ""\n', "at least 1"),
+        ('[[exceptions]]\nrule = "licence"\nowner = "a"\nreason = "r"\n', "says which it is"),
+        ('[[exceptions]]\nrule = "link"\npath = "a"\nlicence = "MIT"\nreason = "r"\n', "says which it is"),
+        ('[[exceptions]]\nrule = "stale"\npath = "*"\nreason = "r"\n', "no such rule"),
+        ('[driver]\nversion = "new"\n', "not a version of a driver"),
+        ('[serving]\nowners = ["a"]\n[serving.devices]\n"linux/amd64" = ["sm_121a"]\n', "a GPU is not"),
+        ("[sreving]\n", "unknown key"),
+        ("[", "not valid TOML"),
+    ],
+)
+def test_what_a_verify_file_may_not_say_is_refused_with_its_place(text: str, said: str) -> None:
+    _, problems = parse_verify(text.encode(), "images/verify/x.toml")
+    (problem,) = problems
+    assert said in problem.message
+    assert problem.where.startswith("images/verify/x.toml")
+
+
+def test_a_verify_file_is_no_image_and_moves_no_derivation() -> None:
+    with_file = project({"images/verify/image.toml": KNOWN})
+    assert load_scope(with_file).images.keys() == load_scope(project({})).images.keys()
+    assert [one.path for one in verify_decl(with_file, "image").exceptions] == ["/a"]
+
+
+def test_a_verify_file_of_no_image_is_refused() -> None:
+    with pytest.raises(InputErrors) as caught:
+        verify_decl(project({"images/verify/imgae.toml": KNOWN}), "image")
+    (problem,) = caught.value.problems()
+    assert problem.where == "images/verify/imgae.toml"
+    assert problem.hint == "did you mean image?"
+
+
+def test_a_finding_is_new_when_the_record_does_not_have_it() -> None:
+    before = verified(image(SOUND, {"a": "gone"}))
+    data = json.dumps(record("verify", "x", before.document())).encode()
+    now = verified(image(SOUND, LINKS))
+    known = recorded(data, "f")
+    assert new_findings(before, known) == []
+    assert moved(before, known) == []
+    assert [one["path"] for one in new_findings(now, known) if isinstance(one, dict)] == ["/b"]
+    assert moved(now, known) == ["findings"]
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b'{"kind": "image", "body": {"findings": []}}', b'{"kind": "verify"}'])
+def test_what_is_no_record_of_verifying_is_refused(data: bytes) -> None:
+    with pytest.raises(InputErrors):
+        recorded(data, "f")
