@@ -18,6 +18,7 @@ from derive.canonical import Json
 from derive.cli.console import answer, guarded, note, store_folder
 from derive.project import find_root
 from derive.records.model import record
+from speed.buildkit import run as run_buildkit
 from speed.hashing import run as run_hashing
 from speed.image import run as run_image
 from speed.layers import run as run_layers
@@ -25,6 +26,7 @@ from speed.machine import facts_of, go_ahead, load
 from speed.memory import run as run_memory
 from speed.patches import run as run_patches
 from speed.planning import run as run_planning
+from speed.production import run as run_production
 from speed.scratch import Bench, bench
 from speed.startup import run as run_startup
 from speed.store import run as run_store
@@ -43,8 +45,10 @@ GROUPS: dict[str, Measure] = {
     "layers": run_layers,
     "memory": run_memory,
     "image": run_image,
+    "production": run_production,
+    "buildkit": run_buildkit,
 }
-"""In the order in which they are measured and printed."""
+"""In the order in which they are measured and printed. The last two say what they lack, where they lack something."""
 
 _EXAMPLES = """\
 examples:

@@ -120,7 +120,8 @@ _ESCAPES = {byte: f"%{byte:02X}" for byte in range(256) if not 0x20 <= byte < 0x
 
 def escape(raw: bytes) -> str:
     """Write bytes (a path, a link target) as text: ``%XX`` for ``%`` and for bytes outside printable ASCII."""
-    return raw.decode("latin-1").translate(_ESCAPES)
+    text = raw.decode("latin-1")
+    return text if _is_its_own_escape(text) else text.translate(_ESCAPES)
 
 
 def unescape(text: str) -> bytes:
@@ -129,6 +130,8 @@ def unescape(text: str) -> bytes:
     Raises:
         CanonicalError: when the text is not exactly what ``escape`` would write.
     """
+    if _is_its_own_escape(text):
+        return text.encode("ascii")
     try:
         raw = text.encode("ascii")
     except UnicodeEncodeError as error:
@@ -138,6 +141,11 @@ def unescape(text: str) -> bytes:
     if escape(raw) != text:
         raise CanonicalError(f"not an escaped path: {text!r}")
     return raw
+
+
+def _is_its_own_escape(text: str) -> bool:
+    """Say whether a text is its own escape, which nearly every path is: there are very many of them."""
+    return text.isascii() and text.isprintable() and "%" not in text
 
 
 def _no_float(text: str) -> Json:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What verifying the image ``probe`` finds on each platform: nothing that is not declared, and a known list of licences."""
+"""What verifying the image ``probe`` finds on each platform: nothing undeclared, and known licences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from support.derived import PLATFORMS, Derived
 from support.golden import check_golden
 
 ADVICE = """\
-a finding is new: repair it, or declare it in images/verify/probe.toml with the reason; what else moved follows the lock"""
+a finding is new: repair it, or declare it in images/verify/probe.toml with the reason
+what else moved follows the lock"""
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)

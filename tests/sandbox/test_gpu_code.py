@@ -43,7 +43,7 @@ def listed(root: Path, library: str, place: Path) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     place.mkdir(parents=True, exist_ok=True)
     for option in ("--list-elf", "--list-ptx"):
-        said: list[str] = []
+        said: list[bytes] = []
         with scratch_folders(place) as scratch:
             request = SandboxRequest(
                 root=os.fsencode(root),
@@ -56,11 +56,9 @@ def listed(root: Path, library: str, place: Path) -> Counter[tuple[str, str]]:
                 environment={},
                 jobs=1,
             )
-            outcome = find_sandbox().run(
-                sandbox_spec(request), log=lambda line, said=said: said.append(line.decode()), timeout_s=300
-            )
+            outcome = find_sandbox().run(sandbox_spec(request), log=said.append, timeout_s=300)
         assert outcome == Exited(0), said[-5:]
-        found.update(match.groups() for line in said if (match := LISTED.match(line)) is not None)  # type: ignore[misc]
+        found.update((match[1], match[2]) for line in said if (match := LISTED.match(line.decode())) is not None)
     return found
 
 

@@ -28,8 +28,7 @@ _PRINTS = re.compile(rb'^(\+\s*printf\(")', re.MULTILINE)
 def run(setting: Bench, note: Callable[[str], None]) -> list[Row]:
     """Derive from nothing but the fetches; then change a text that a patched program prints, and derive again."""
     copy = setting.new_path("project")
-    _copy_content(setting.root, copy)
-    note("image: BuildKit beside it is not measured: it needs a Docker engine, and none is started here")
+    copy_content(setting.root, copy)
     cold: list[Sample] = []
     changed: list[Sample] = []
     for turn in range(max(1, setting.rounds // 3)):
@@ -76,7 +75,8 @@ def change_a_patch(root: Path, turn: int) -> None:
     raise CannotMeasureError("no patch of this project adds a line that prints")
 
 
-def _copy_content(root: Path, copy: Path) -> None:
+def copy_content(root: Path, copy: Path) -> None:
+    """Copy all of a project that can decide a byte."""
     copy.mkdir()
     shutil.copy(root / "pyproject.toml", copy)
     for name in CONTENT_ROOTS:

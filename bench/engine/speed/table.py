@@ -42,7 +42,14 @@ class Factor:
     value: float
 
 
-Amount: TypeAlias = Time | Size | Rate | Factor
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many there are."""
+
+    value: int
+
+
+Amount: TypeAlias = Time | Size | Rate | Factor | Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +108,7 @@ def number(amount: Amount) -> float:
             return size
         case Rate(rate):
             return rate
-        case Factor(value):
+        case Factor(value) | Count(value):
             return value
         case _:
             assert_never(amount)
@@ -134,6 +141,8 @@ def show(amount: Amount) -> str:
             return f"{rate / 1e6:.{_places(rate / 1e6)}f} MB/s"
         case Factor(value):
             return f"{value:.{_places(value)}f}"
+        case Count(value):
+            return str(value)
         case _:
             assert_never(amount)
 
@@ -208,5 +217,7 @@ def _keyed(prefix: str, amount: Amount) -> dict[str, Json]:
             return {f"{prefix}median_bytes_per_s": rate}
         case Factor(value):
             return {f"{prefix}median": {"decimal": f"{value:.3f}"}}
+        case Count(value):
+            return {f"{prefix}count": value}
         case _:
             assert_never(amount)

@@ -218,7 +218,9 @@ class Repository:
         for mark, commit in enumerate(commits, 1):
             pieces += _import_rows(mark, commit)
         pieces += [b"get-mark :%d\n" % mark for mark in range(1, len(commits) + 1)]
-        data = self.git("fast-import", "--quiet", "--force", "--done", given=b"".join([*pieces, b"done\n"]))
+        # Without deltas: a wheel's native libraries, hundreds of megabytes each, gain nothing from them but time.
+        options = ("--quiet", "--force", "--done", "--depth=0")
+        data = self.git("fast-import", *options, given=b"".join([*pieces, b"done\n"]))
         return data.decode().split()
 
     def set_ref(self, name: str, commit: str) -> None:

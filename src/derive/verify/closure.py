@@ -6,7 +6,7 @@ Core: no IO.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from derive.derivations.declarations import WheelsDecl
 from derive.derivations.model import Derivation
@@ -25,13 +25,25 @@ def root_of(image: Derivation) -> Derivation:
 
 
 def parts_of(root: Derivation) -> list[Derivation]:
-    """Return the trees that a union is made of, unions among them taken apart; each once, in their order."""
+    """Return the trees that the union of all is made of, as its declarations name them; each once, in their order."""
+    parts = (
+        [reference.derivation for _, reference in sorted(root.inputs.items())] if root.builder == "compose" else [root]
+    )
+    return list({part.id.hex: part for part in parts}.values())
+
+
+def to_probe(parts: Sequence[Derivation], is_there: Callable[[Derivation], bool]) -> list[Derivation]:
+    """Return the trees whose files are to be probed: what unions are made of, so that a change costs one tree.
+
+    Of a union that is there, while what it is made of is not, its own files are probed: they are the same.
+    """
     found: dict[str, Derivation] = {}
-    waiting = [root]
+    waiting = [*reversed(parts)]
     while waiting:
         tree = waiting.pop()
-        if tree.builder == "compose":
-            waiting += [reference.derivation for _, reference in sorted(tree.inputs.items(), reverse=True)]
+        below = [reference.derivation for _, reference in sorted(tree.inputs.items())]
+        if tree.builder == "compose" and (all(map(is_there, below)) or not is_there(tree)):
+            waiting += reversed(below)
         else:
             found[tree.id.hex] = tree
     return list(found.values())

@@ -10,13 +10,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from derive.build.execute import Progress
+from derive.build.execute import Progress, is_present, known_of
 from derive.build.images import derive_image
 from derive.build.memo import keep_recalled, memo_key, recall
-from derive.build.plan import Known
-from derive.build.service import Options, evaluate, plan_for, realise
+from derive.build.service import Options, plan_for, realise
 from derive.canonical import Digest
-from derive.derivations.model import Derivation, Platform, TreeOutput
+from derive.derivations.evaluate import Evaluator
+from derive.derivations.model import Derivation, Output, Platform
 from derive.derivations.scope import load_scope
 from derive.derivations.steps import image_facts
 from derive.errors import Missing
@@ -24,7 +24,7 @@ from derive.images.modes import ModeTable
 from derive.project import Project
 from derive.store.local import LocalStore
 from derive.trees.listing import File, Symlink
-from derive.verify.closure import RECORDED, environment_of, parts_of, resolution_of, root_of
+from derive.verify.closure import RECORDED, environment_of, parts_of, resolution_of, root_of, to_probe
 from derive.verify.declarations import FOLDER, verify_decl
 from derive.verify.facts import FileFacts, read_facts
 from derive.verify.image import ImageTree
@@ -50,16 +50,17 @@ def verify_image(
         DeriveError: what deriving the image raises.
     """
     declared = verify_decl(project, name)
-    target = evaluate(project, f"image:{name}", platform)
+    scope = load_scope(project)
+    target = Evaluator(scope).image(name, platform)
     manifest = _derived(project, name, platform, store, options, progress)
     root = root_of(target)
     parts = parts_of(root)
-    facts_step = image_facts(name, root, parts)
+    trees = to_probe(parts, lambda tree: (output := _output(store, tree)) is not None and is_present(store, output))
+    facts_step = image_facts(name, root, trees)
     outputs = realise(plan_for(facts_step, store), store, options, progress)
     document = json.loads(b"".join(store.read_blob(outputs["out"].digest)))
     facts = {key: read_facts(value) for key, value in document["files"].items()}
     image = _tree(store, name, target, Digest(document["tree"]), facts, parts)
-    scope = load_scope(project)
     report = judge(
         image,
         declared,
@@ -104,18 +105,17 @@ def _tree(
 
 
 def _paths(store: LocalStore, part: Derivation) -> frozenset[bytes]:
-    listing = store.listing(_output(store, part))
+    output = _output(store, part)
+    if output is None:
+        raise Missing(f"{part.name} is not in the store")
+    listing = store.listing(output.digest)
     return frozenset(path for path, entry in listing.items() if isinstance(entry, File | Symlink))
 
 
-def _output(store: LocalStore, part: Derivation) -> Digest:
-    if isinstance(part.fixed, TreeOutput):
-        return part.fixed.digest
-    resolved = store.database.resolved_ids([part.id]).get(part.id)
+def _output(store: LocalStore, tree: Derivation) -> Output | None:
+    """Return what a derivation gave, as far as the store knows."""
+    if tree.fixed is not None:
+        return tree.fixed
+    resolved = store.database.resolved_ids([tree.id]).get(tree.id)
     row = store.database.realisation(resolved) if resolved is not None else None
-    if row is None:
-        raise Missing(f"{part.name} is not in the store")
-    from derive.build.execute import known_of
-
-    known: Known = known_of(row)
-    return known.outputs["out"].digest
+    return known_of(row).outputs["out"] if row is not None else None
