@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup image check kernels test gpu lint bench lock clean
+.PHONY: help setup image check kernels ds41f test gpu lint bench lock clean
 
 # Of the person's command line, never of an environment that happens to hold these names.
 ifneq ($(origin IMAGE),command line)
@@ -19,7 +19,7 @@ image = "$${IMAGE:-probe}"
 unexport PYTHONPATH PYTHONHOME PYTHONUSERBASE PYTHONSTARTUP VIRTUAL_ENV MAKEFLAGS MFLAGS MAKELEVEL
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 14
 
 setup: ## make .venv and install what deriving needs
 	@tools/bootstrap
@@ -43,6 +43,9 @@ gpu: setup ## the tests that need a GPU
 
 lint: ## format, lint and types only
 	@tools/test lint
+
+ds41f: setup ## derive the production image cold into two stores, and compare: [ARGS='--record FILE']
+	@.venv/bin/python bench/engine/builds.py ds41f $(ARGS)
 
 bench: setup ## measure the engine
 	@.venv/bin/python bench/engine/run.py $(ARGS)

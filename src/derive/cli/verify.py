@@ -10,16 +10,15 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, note, project_of, store_folder, table, wants_json
+from derive.cli.console import answer, answer_record, jobs_of, note, project_of, store_folder, wants_json
 from derive.cli.options import something
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from derive.canonical import Json
-    from derive.verify.judge import Report
     from derive.verify.verifying import VerifiedImage
 
 EXAMPLES = """\
@@ -44,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Verify, and answer with what is in the image and what is wrong with it."""
     from derive.build.service import Options, named
+    from derive.cli.findings import findings_text
     from derive.cli.progress import progress_for_stderr
     from derive.verify.verifying import verify_image
 
@@ -58,104 +58,42 @@ def run(args: argparse.Namespace) -> int:
     new = _new(found, before) if before is not None else None
     if wants_json(args):
         more: dict[str, Json] = {} if new is None else {"new_findings": list(new)}
-        answer_record("verify", found.name, {"digest": str(found.manifest), **found.report.document(), **more})
+        answer_record("verify", found.name, {"digest": str(found.manifest), **found.body, **more})
     else:
-        answer(_text(found.report, everything=args.long))
+        answer(findings_text(found.body, everything=args.long))
     note(_counts(found))
-    return int(bool(found.report.findings) if new is None else bool(new))
+    return int(bool(found.body["findings"]) if new is None else bool(new))
 
 
-def _recorded(file: str) -> dict[str, Json]:
+def _recorded(file: str) -> Mapping[str, Json]:
     from derive.verify.compare import recorded
 
-    return dict(recorded(Path(file).read_bytes(), file))
+    return recorded(Path(file).read_bytes(), file)
 
 
 def _document(found: VerifiedImage) -> bytes:
     from derive.records.model import record
 
-    document = record("verify", found.name, found.report.document())
+    document = record("verify", found.name, found.body)
     return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
-def _new(found: VerifiedImage, before: dict[str, Json]) -> Sequence[Json]:
+def _new(found: VerifiedImage, before: Mapping[str, Json]) -> Sequence[Json]:
     from derive.verify.compare import moved, new_findings
 
-    new = new_findings(found.report, before)
-    for key in moved(found.report, before):
+    new = new_findings(found.body, before)
+    for key in moved(found.body, before):
         note(f"moved since that record: {key}")
     note(f"{len(new) or 'no'} findings that the record does not have")
     return new
 
 
-def _text(report: Report, *, everything: bool) -> str:
-    parts = []
-    if report.findings:
-        rows = [(one.rule.value, str(one.owner), one.path, one.what) for one in report.findings]
-        parts.append(table([("finding", "of", "path", "what"), *rows]))
-        parts.append("\n".join(_explained(report)))
-    if report.gpu:
-        devices = list(report.gpu[0].usable)
-        head = ("GPU code of", "files", "codes", *devices, "architectures")
-        gpu = [
-            (
-                str(row.owner),
-                str(row.files),
-                str(row.count),
-                *(str(row.usable[one]) for one in devices),
-                _codes(row.codes),
-            )
-            for row in report.gpu
-        ]
-        parts.append(table([head, *gpu], right=frozenset(range(1, 3 + len(devices)))))
-    if report.driver.oldest is not None:
-        parts.append(_driver(report))
-    if everything:
-        parts += _long(report)
-    return "\n\n".join(parts) if parts else "nothing is wrong"
-
-
-def _explained(report: Report) -> list[str]:
-    """Say what each kind of finding asks for, once."""
-    lines = []
-    for one in report.findings:
-        detail = [f"expected {one.expected}"] * bool(one.expected) + [f"got {one.got}"] * bool(one.got)
-        if detail:
-            lines.append(f"{one.rule.value}  {one.path or one.owner}: {'; '.join(detail)}")
-    hints = sorted({f"{one.rule.value}: {one.hint}" for one in report.findings if one.hint})
-    return [*lines, *(f"next  {hint}" for hint in hints)]
-
-
-def _codes(codes: Sequence[object]) -> str:
-    return " ".join(map(str, codes))
-
-
-def _driver(report: Report) -> str:
-    need = report.driver
-    text = f"driver {need.oldest} or newer, for CUDA {need.cuda[-1]}"
-    if need.ptx_used is not None:
-        text += f"; {need.ptx_used} or newer where PTX is compiled"
-    return text
-
-
-def _long(report: Report) -> list[str]:
-    parts = []
-    if report.excepted:
-        rows = [(one.declared.rule, str(len(one.findings)), one.declared.reason) for one in report.excepted]
-        parts.append(table([("exception", "findings", "reason"), *rows], right=frozenset({1})))
-    rows = [(str(owner), "", licence) for owner, licence in report.licences.items()]
-    if rows:
-        parts.append(table([("package", "licence"), *((owner, licence[:100]) for owner, _, licence in rows)]))
-    return parts
-
-
 def _counts(found: VerifiedImage) -> str:
     from derive.words import count_text
 
-    counts, report = found.report.counts, found.report
-    looked = (
-        f"{counts.paths} paths, {counts.elf_files} ELF files, {counts.gpu_files} with GPU code, {counts.wheels} wheels"
-    )
-    known = sum(len(one.findings) for one in report.excepted)
-    wrong = count_text(len(report.findings), "finding") if report.findings else "no findings"
-    return f"{found.name} {report.platform}: {looked}: {wrong}, {known} known and declared"
+    body, counts = found.body, found.body["looked_at"]
+    code = f"{counts['elf_files']} ELF files, {counts['gpu_files']} with GPU code"
+    looked = f"{counts['paths']} paths, {code}, {counts['wheels']} wheels"
+    known = sum(one["findings"] for one in body["exceptions"])
+    wrong = count_text(len(body["findings"]), "finding") if body["findings"] else "no findings"
+    return f"{found.name} {body['platform']}: {looked}: {wrong}, {known} known and declared"

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 from derive.canonical import Json
 from derive.errors import InputErrors
-from derive.verify.judge import Report
 
 _KIND = "verify"
 
@@ -28,15 +27,14 @@ def recorded(data: bytes, file: str) -> Mapping[str, Json]:
     return body
 
 
-def new_findings(report: Report, before: Mapping[str, Json]) -> Sequence[Json]:
+def new_findings(now: Mapping[str, Json], before: Mapping[str, Json]) -> Sequence[Json]:
     """Return the findings that an earlier record does not have, however many versions of packages moved."""
     known = {_same(one) for one in _findings(before)}
-    return [one for one in _findings(report.document()) if _same(one) not in known]
+    return [one for one in _findings(now) if _same(one) not in known]
 
 
-def moved(report: Report, before: Mapping[str, Json]) -> Sequence[str]:
+def moved(now: Mapping[str, Json], before: Mapping[str, Json]) -> Sequence[str]:
     """Return the names of what else is another than in an earlier record."""
-    now = report.document()
     return [key for key in sorted(now) if key != "looked_at" and now[key] != before.get(key)]
 
 

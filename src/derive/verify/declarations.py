@@ -54,9 +54,13 @@ class DriverDecl(Keyed):
 
 
 class ServingDecl(Keyed):
-    """Whose GPU code the service runs: it must be there for the machines' GPUs."""
+    """Whose GPU code the service runs: it must be there for the machines' GPUs.
+
+    Of the owners in ``separate``, which have code for each GPU in files of its own, each file is for one of them.
+    """
 
     owners: Patterns
+    separate: tuple[str, ...] = ()
     devices: dict[ImagePlatform, Annotated[tuple[Annotated[str, AfterValidator(_device)], ...], Some]]
 
 

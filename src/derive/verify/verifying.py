@@ -7,14 +7,15 @@ Edge: the store, through the services below it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from derive.build.execute import Progress, is_present, known_of
 from derive.build.images import derive_image
 from derive.build.memo import keep_recalled, memo_key, recall
 from derive.build.service import Options, plan_for, realise
-from derive.canonical import Digest
+from derive.canonical import Digest, digest_document
 from derive.derivations.evaluate import Evaluator
 from derive.derivations.model import Derivation, Output, Platform
 from derive.derivations.scope import load_scope
@@ -25,7 +26,7 @@ from derive.project import Project
 from derive.store.local import LocalStore
 from derive.trees.listing import File, Symlink
 from derive.verify.closure import RECORDED, environment_of, parts_of, resolution_of, root_of, to_probe
-from derive.verify.declarations import FOLDER, verify_decl
+from derive.verify.declarations import FOLDER, VerifyDecl, verify_decl
 from derive.verify.facts import FileFacts, read_facts
 from derive.verify.image import ImageTree
 from derive.verify.judge import Report, judge
@@ -33,11 +34,11 @@ from derive.verify.judge import Report, judge
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedImage:
-    """An image's name and digest, and what was found."""
+    """An image's name and digest, and what was found: a report's document, read back as what it is written as."""
 
     name: str
     manifest: Digest
-    report: Report
+    body: Mapping[str, Any]
 
 
 def verify_image(
@@ -50,25 +51,40 @@ def verify_image(
         DeriveError: what deriving the image raises.
     """
     declared = verify_decl(project, name)
+    manifest = _derived(project, name, platform, store, options, progress)
+    # All that decides the answer: what the store holds does not.
+    key = digest_document({"derive": "verify-memo/1", "image": memo_key(project, name, platform).hex})
+    known = store.database.memo(key)
+    if known is None:
+        known = json.dumps(_report(project, name, platform, store, options, progress, declared).document())
+        store.database.set_memo(key, known)
+    return VerifiedImage(name=name, manifest=manifest, body=json.loads(known))
+
+
+def _report(
+    project: Project,
+    name: str,
+    platform: Platform | None,
+    store: LocalStore,
+    options: Options,
+    progress: Progress,
+    declared: VerifyDecl,
+) -> Report:
     scope = load_scope(project)
     target = Evaluator(scope).image(name, platform)
-    manifest = _derived(project, name, platform, store, options, progress)
     root = root_of(target)
     parts = parts_of(root)
     trees = to_probe(parts, lambda tree: (output := _output(store, tree)) is not None and is_present(store, output))
-    facts_step = image_facts(name, root, trees)
-    outputs = realise(plan_for(facts_step, store), store, options, progress)
+    outputs = realise(plan_for(image_facts(name, root, trees), store), store, options, progress)
     document = json.loads(b"".join(store.read_blob(outputs["out"].digest)))
     facts = {key: read_facts(value) for key, value in document["files"].items()}
-    image = _tree(store, name, target, Digest(document["tree"]), facts, parts)
-    report = judge(
-        image,
+    return judge(
+        _tree(store, name, target, Digest(document["tree"]), facts, parts),
         declared,
         resolution_of(scope, name),
         ModeTable.from_document(target.arguments["modes"]),
         file=f"{FOLDER}/{name}.toml",
     )
-    return VerifiedImage(name=name, manifest=manifest, report=report)
 
 
 def _derived(

@@ -75,10 +75,9 @@ def test_a_verify_file_of_no_image_is_refused() -> None:
 
 
 def test_a_finding_is_new_when_the_record_does_not_have_it() -> None:
-    before = verified(image(SOUND, {"a": "gone"}))
-    data = json.dumps(record("verify", "x", before.document())).encode()
-    now = verified(image(SOUND, LINKS))
-    known = recorded(data, "f")
+    before = verified(image(SOUND, {"a": "gone"})).document()
+    known = recorded(json.dumps(record("verify", "x", before)).encode(), "f")
+    before, now = (json.loads(json.dumps(one)) for one in (before, verified(image(SOUND, LINKS)).document()))
     assert new_findings(before, known) == []
     assert moved(before, known) == []
     assert [one["path"] for one in new_findings(now, known) if isinstance(one, dict)] == ["/b"]

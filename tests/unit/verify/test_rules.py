@@ -124,6 +124,20 @@ def test_ptx_that_the_machines_driver_is_too_old_for_is_no_code() -> None:
     ]
 
 
+def test_where_each_gpu_has_files_of_its_own_every_file_is_for_one_and_every_gpu_has_one() -> None:
+    text = SERVING.replace('owners = ["pkg"]', 'owners = ["other"]\nseparate = ["pkg"]')
+    names = ("pkg/a.so", "pkg/b.so")
+    files = {**SOUND, **wheel("pkg", files=names), f"{SITE}/pkg/a.so": elf(gpu=fatbin("sm_121a"))}
+    files[f"{SITE}/pkg/b.so"] = elf(gpu=fatbin("sm_90a"))
+    assert findings(image(files), text) == []
+    files[f"{SITE}/pkg/b.so"] = elf(gpu=fatbin("sm_80"))
+    assert findings(image(files), text) == [
+        ("gpu", "", "sm_90"),
+        ("gpu", f"/{SITE}/pkg/b.so", "sm_121"),
+        ("gpu", f"/{SITE}/pkg/b.so", "sm_90"),
+    ]
+
+
 def test_gpu_code_of_what_is_not_served_is_listed_and_no_finding() -> None:
     files = {**SOUND, **wheel("aside", files=("aside/_c.so",)), f"{SITE}/aside/_c.so": elf(gpu=fatbin("sm_80"))}
     report = verified(image(files), SERVING)

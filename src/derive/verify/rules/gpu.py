@@ -93,14 +93,20 @@ def gpu_table(image: ImageTree, declared: VerifyDecl) -> tuple[GpuRow, ...]:
 
 def gpu_findings(image: ImageTree, declared: VerifyDecl) -> Iterator[Finding]:
     """Yield files that the service runs, and of whose GPU code nothing can be used on a GPU of the machines."""
-    owners = declared.serving.owners if declared.serving is not None else ()
-    newest = _newest_ptx(declared)
+    serving, newest = declared.serving, _newest_ptx(declared)
+    if serving is None:
+        return
+    devices = declared.devices(image.platform)
+    apart: dict[Owner, set[int]] = {}
     for path, gpu in _files(image):
-        if not any(fnmatchcase(image.owner(path).name, pattern) for pattern in owners):
+        owner = image.owner(path)
+        if not _is_among(owner, (*serving.owners, *serving.separate)):
             continue
-        for device in declared.devices(image.platform):
-            if any(usable(codes, device, newest) for codes, _ in gpu.units):
-                continue
+        lacking = [one for one in devices if not any(usable(codes, one, newest) for codes, _ in gpu.units)]
+        if _is_among(owner, serving.separate):
+            apart.setdefault(owner, set()).update(set(devices) - set(lacking))
+            lacking = lacking if len(lacking) == len(devices) else []
+        for device in lacking:
             yield image.finding(
                 Rule.GPU,
                 path,
@@ -108,8 +114,27 @@ def gpu_findings(image: ImageTree, declared: VerifyDecl) -> Iterator[Finding]:
                 about=f"sm_{device}",
                 expected=_wanted(device, newest),
                 got=", ".join(map(str, sorted(gpu.codes, key=_order))),
-                hint="take a build for that GPU, or say in an exception what is used in its place",
+                hint=_HINT,
             )
+    for owner, found in sorted(apart.items(), key=lambda one: str(one[0])):
+        for device in sorted(set(devices) - found):
+            what = f"no file with GPU code that sm_{device} can use"
+            yield Finding(
+                rule=Rule.GPU,
+                path="",
+                owner=owner,
+                what=what,
+                about=f"sm_{device}",
+                expected=_wanted(device, newest),
+                hint=_HINT,
+            )
+
+
+def _is_among(owner: Owner, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(owner.name, pattern) for pattern in patterns)
+
+
+_HINT = "take a build for that GPU, or say in an exception what is used in its place"
 
 
 def driver_need(image: ImageTree, declared: VerifyDecl) -> DriverNeed:
@@ -173,10 +198,9 @@ def _compiled(codes: Iterable[GpuCode], device: int, newest: tuple[int, int] | N
 
 
 def _wanted(device: int, newest: tuple[int, int] | None) -> str:
-    ptx = (
-        "PTX for it or an older GPU" if newest is None else f"PTX up to {newest[0]}.{newest[1]} for it or an older GPU"
-    )
-    return f"sm_{device // 10 * 10} to sm_{device}, sm_{device}a, or {ptx}"
+    first = device // 10 * 10
+    codes = f"sm_{device}, sm_{device}a" if device == first else f"sm_{first} to sm_{device}, sm_{device}a"
+    return f"{codes}, or PTX{'' if newest is None else f' up to {newest[0]}.{newest[1]}'} for it or an older GPU"
 
 
 def _order(code: GpuCode) -> tuple[bool, int, str, str]:
