@@ -57,7 +57,8 @@ def verify_image(
     known = store.database.memo(key)
     if known is None:
         known = json.dumps(_report(project, name, platform, store, options, progress, declared).document())
-        store.database.set_memo(key, known)
+        if not store.read_only:
+            store.database.set_memo(key, known)
     return VerifiedImage(name=name, manifest=manifest, body=json.loads(known))
 
 
