@@ -113,6 +113,12 @@ def test_a_patched_wheel_is_installed_as_patched_and_its_byte_code_and_record_fo
         assert f"{path},sha256={sha256},{len(tree[SITE + path.encode()])}" in rows
 
 
+def test_only_the_sources_that_a_patch_changed_are_compiled(patched: Patched) -> None:
+    last = patched.here("log", "psutil 7.2.2 byte code").out.splitlines()[-1]
+    count = sum(path.endswith(b".py") for path in contents(patched.store, patched.digest))
+    assert last == f"{count} sources, {count - 1} of them compiled before"
+
+
 def test_a_header_edited_gives_the_same_digest_warm_and_where_the_wheel_is_built_again(
     patched: Patched, derived: Derived, other: Path, tmp_path: Path
 ) -> None:

@@ -127,6 +127,7 @@ def _derivation(
 ) -> Description:
     facts = [("name", name), ("derivation", str(key))]
     facts += [(field, str(document[field])) for field in ("builder", "build", "host")]
+    facts += [("capability", name) for name in _capabilities(document)]
     if found is not None:
         facts.append(("resolved", str(found.resolved)))
         facts += [(f"output {output}", str(value)) for output, value in sorted(found.outputs.items())]
@@ -148,6 +149,16 @@ def _derivation(
         "sources": _places(sources),
     }
     return Description(kind="derivation", subject=name, facts=tuple(facts), rows=tuple(rows), body=body)
+
+
+def _capabilities(document: Mapping[str, Json]) -> list[str]:
+    """Return what an image says it can do; nothing of any other derivation."""
+    from derive.images.oci import CAPABILITIES_LABEL
+
+    at: Json = document["arguments"]
+    for key in ("config", "labels", CAPABILITIES_LABEL):
+        at = at.get(key) if isinstance(at, Mapping) else None
+    return at.split() if isinstance(at, str) else []
 
 
 def _places(sources: Sequence[Source]) -> list[Json]:

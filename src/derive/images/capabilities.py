@@ -16,14 +16,12 @@ from derive.content import key_path
 from derive.derivations.model import Derivation, closure
 from derive.errors import Problem
 from derive.images.declarations import CapabilityDecl
-
-LABEL = "io.derive.capabilities"
-"""The names, sorted and separated by spaces. An image without any has no such label."""
+from derive.images.oci import CAPABILITIES_LABEL
 
 
 def label(capabilities: Mapping[str, CapabilityDecl]) -> dict[str, str]:
     """Return the label that an image's config carries."""
-    return {LABEL: " ".join(sorted(capabilities))} if capabilities else {}
+    return {CAPABILITIES_LABEL: " ".join(sorted(capabilities))} if capabilities else {}
 
 
 def files(capabilities: Mapping[str, CapabilityDecl]) -> list[str]:

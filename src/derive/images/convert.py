@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from derive.content import key_path
 from derive.errors import InputErrors, Problem
-from derive.images.capabilities import LABEL, label
+from derive.images.capabilities import label
 from derive.images.declarations import ImageDecl
 from derive.images.modes import ModeTable, Rule
-from derive.images.oci import OVERLAY_LABEL, ImageConfig, config_problems
+from derive.images.oci import CAPABILITIES_LABEL, OVERLAY_LABEL, ImageConfig, config_problems
 
 
 def mode_table(image: ImageDecl, where: str) -> ModeTable:
@@ -46,8 +46,8 @@ def image_config(image: ImageDecl, where: str) -> ImageConfig:
     if OVERLAY_LABEL in config.labels:
         message = f"the label {OVERLAY_LABEL} is written by derive dev"
         problems.append(Problem(where=f"{where}.labels", message=message))
-    if LABEL in declared.labels:
-        message = f"the label {LABEL} is written from capabilities"
+    if CAPABILITIES_LABEL in declared.labels:
+        message = f"the label {CAPABILITIES_LABEL} is written from capabilities"
         problems.append(Problem(where=f"{where}.labels", message=message))
     if problems:
         raise InputErrors(problems)
