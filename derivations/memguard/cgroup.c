@@ -97,8 +97,14 @@ bool cgroup_each(const struct cgroup *cgroup, visit *function, void *context)
 
 struct found {
 	bool any;
-	bool forbidden;
+	bool spared;
+	bool others;
 };
+
+bool is_spared(pid_t pid)
+{
+	return pid == getpid() || pid == 1;
+}
 
 static bool find_any(void *context, pid_t pid)
 {
@@ -107,10 +113,29 @@ static bool find_any(void *context, pid_t pid)
 	return false;
 }
 
-static bool find_forbidden(void *context, pid_t pid)
+static bool find_spared(void *context, pid_t pid)
 {
-	((struct found *)context)->forbidden = pid == getpid() || pid == 1;
-	return !((struct found *)context)->forbidden;
+	((struct found *)context)->spared = is_spared(pid);
+	return !((struct found *)context)->spared;
+}
+
+static bool find_others(void *context, pid_t pid)
+{
+	((struct found *)context)->others = !is_spared(pid);
+	return !((struct found *)context)->others;
+}
+
+bool cgroup_holds_spared(const struct cgroup *cgroup)
+{
+	struct found found = {0};
+	cgroup_each(cgroup, find_spared, &found);
+	return found.spared;
+}
+
+bool cgroup_holds_others(const struct cgroup *cgroup)
+{
+	struct found found = {0};
+	return !cgroup_each(cgroup, find_others, &found) || found.others;
 }
 
 enum presence cgroup_look(const struct cgroup *cgroup)
@@ -172,8 +197,8 @@ static enum attached attach(struct cgroup *cgroup, const char *path)
 	}
 	cgroup->freeze = openat(cgroup->folder, cgroup->v2 ? "cgroup.freeze" : "freezer.state", O_RDWR | O_CLOEXEC);
 	struct found found = {0};
-	const bool all = cgroup_each(cgroup, find_forbidden, &found);
-	if (found.forbidden)
+	const bool all = cgroup_each(cgroup, find_spared, &found);
+	if (found.spared)
 		return ATTACH_SELF;
 	return all ? ATTACHED : ATTACH_UNREADABLE;
 }

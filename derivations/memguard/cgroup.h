@@ -26,7 +26,8 @@ struct killing {
 	const char *method; // what ended the processes: "cgroup.kill", "freeze and signals" or "signals"
 	uint64_t took_ns;
 	uint64_t signals; // sent, where the kernel cannot do it by itself
-	bool ended;       // the cgroup is empty, or gone
+	bool ended;       // the cgroup is empty, or gone, but for what was spared
+	bool spared;      // this process, or the machine's first one, was in it
 };
 
 enum attached {
@@ -48,10 +49,26 @@ enum presence cgroup_look(const struct cgroup *cgroup);
 typedef bool visit(void *context, pid_t pid);
 bool cgroup_each(const struct cgroup *cgroup, visit *function, void *context);
 
-// Kills every process in it, forks and latecomers included, and waits until none is left, at most so long.
+// Whether this process, or the machine's first one, is in it by now: neither may be killed.
+bool cgroup_holds_spared(const struct cgroup *cgroup);
+
+// Whether anything else is in it, or may be.
+bool cgroup_holds_others(const struct cgroup *cgroup);
+
+// Whether a process is never killed.
+bool is_spared(pid_t pid);
+
+// Kills every process in it but those to spare, forks and latecomers included, and waits until none is left, at most so long.
 struct killing cgroup_end(const struct cgroup *cgroup, uint64_t limit_ns);
 
-// Writes the path of a process's cgroup. NULL, or the reason why it has none that can be guarded.
-const char *cgroup_of(int proc, int pid, char *path, size_t size);
+enum whose {
+	WHOSE_FOUND,
+	WHOSE_NO_PROCESS, // there is no such process
+	WHOSE_SHARED,     // it is in no cgroup that the guard is not in as well
+	WHOSE_TOO_LONG,   // the path has no room
+};
+
+// Writes the path of a process's cgroup.
+enum whose cgroup_of(int proc, int pid, char *path, size_t size);
 
 #endif

@@ -148,6 +148,8 @@ static void put_killing(struct text *text, const struct killing *killing)
 	text_put(text, killing->ended ? "true" : "false");
 	put_string(text, ",", "method", killing->method);
 	put_number(text, ",", "signals", killing->signals);
+	put_key(text, ",", "spared");
+	text_put(text, killing->spared ? "true" : "false");
 	put_number(text, ",", "took_ns", killing->took_ns);
 	text_put(text, "}");
 }

@@ -10,6 +10,9 @@
 
 enum { KEPT_SAMPLES = 256, KEPT_PROCESSES = 32 };
 
+// The room for a record; none is larger.
+enum { RECORD_SIZE = 262144 };
+
 struct process {
 	uint64_t resident_bytes;
 	pid_t pid;

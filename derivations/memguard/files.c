@@ -79,6 +79,33 @@ bool write_atomically(int folder, const char *name, const char *bytes, size_t co
 	return fsync(folder) == 0;
 }
 
+// Not synced: who starts must not wait for a disk.
+bool has_room(int folder, size_t count)
+{
+	static const char nothing[4096];
+	char buffer[64];
+	struct text name = text_in(buffer, sizeof buffer);
+	text_put(&name, ".memguard-");
+	text_number(&name, (uint64_t)getpid());
+	text_put(&name, ".new");
+	text_bytes(&name, "", 1);
+	unlinkat(folder, buffer, 0);
+	const int file = openat(folder, buffer, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (file < 0)
+		return false;
+	bool good = true;
+	for (size_t done = 0; good && done < count; done += sizeof nothing)
+		good = write_whole(file, nothing, sizeof nothing);
+	int error = errno;
+	if (close(file) != 0 && good) {
+		error = errno;
+		good = false;
+	}
+	unlinkat(folder, buffer, 0);
+	errno = error;
+	return good;
+}
+
 static uint64_t in_ns(clockid_t clock)
 {
 	struct timespec now;

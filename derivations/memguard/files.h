@@ -20,6 +20,9 @@ bool write_whole(int file, const char *bytes, size_t count);
 // Writes a file whole or not at all, and lasting: another name, fsync, rename. False with errno.
 bool write_atomically(int folder, const char *name, const char *bytes, size_t count);
 
+// Whether a folder has room for a file of that size: one is written, and removed. False with errno.
+bool has_room(int folder, size_t count);
+
 uint64_t monotonic_ns(void);
 uint64_t realtime_seconds(void);
 void sleep_ns(uint64_t ns);

@@ -56,13 +56,15 @@ static void say_kill(const struct guard *guard, const struct decision *decision,
 		text_seconds(&line.text, decision->killing->took_ns);
 		text_put(&line.text, ", by ");
 		text_put(&line.text, decision->killing->method);
+		if (decision->killing->spared)
+			text_put(&line.text, ", which spared the guard or the machine's first process: it is in the group");
 	}
 	line_end(&line);
 }
 
 static void leave_evidence(const struct guard *guard, const struct decision *decision)
 {
-	static char record[262144];
+	static char record[RECORD_SIZE];
 	char buffer[200];
 	struct text text = text_in(record, sizeof record);
 	struct text name = text_in(buffer, sizeof buffer);

@@ -67,6 +67,13 @@ enum verdict judge_look(struct judge *judge, const struct sample *sample, enum p
 	return pressed ? VERDICT_PRESSURE : VERDICT_GUARD;
 }
 
+enum floor_fit judge_floor(uint64_t floor_bytes, uint64_t total_bytes)
+{
+	if (floor_bytes >= total_bytes)
+		return FLOOR_NEVER;
+	return floor_bytes > total_bytes / 2 ? FLOOR_HIGH : FLOOR_FITS;
+}
+
 bool verdict_kills(enum verdict verdict)
 {
 	return verdict >= VERDICT_BELOW_FLOOR;

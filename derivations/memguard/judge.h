@@ -61,6 +61,15 @@ bool verdict_kills(enum verdict verdict);
 // Memory is known, and not below the floor.
 bool sample_is_good(const struct sample *sample, const struct limits *limits);
 
+// Whether a machine can have a floor available.
+enum floor_fit {
+	FLOOR_FITS,
+	FLOOR_HIGH,  // it is more than half of all memory
+	FLOOR_NEVER, // it is all memory or more, which is never available
+};
+
+enum floor_fit judge_floor(uint64_t floor_bytes, uint64_t total_bytes);
+
 // A name for records: "below-floor".
 const char *verdict_name(enum verdict verdict);
 

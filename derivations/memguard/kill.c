@@ -19,7 +19,7 @@ static bool send_kill(void *context, pid_t pid)
 {
 	struct signals *signals = context;
 	// 0 stands for a process of a namespace that cannot be seen from here.
-	if (pid > 1 && pid != getpid() && kill(pid, SIGKILL) == 0) {
+	if (pid > 0 && !is_spared(pid) && kill(pid, SIGKILL) == 0) {
 		signals->sent++;
 		signals->now++;
 	}
@@ -48,19 +48,39 @@ static void freeze(const struct cgroup *cgroup)
 	}
 }
 
-static void kill_by_signals(const struct cgroup *cgroup, struct signals *signals)
+static void kill_by_signals(const struct cgroup *cgroup, struct signals *signals, bool by_freezing)
 {
-	if (cgroup->freeze >= 0)
+	if (by_freezing)
 		freeze(cgroup);
 	// Without a freezer, what forks is caught up with: each round leaves only what was born during it.
-	for (unsigned round = 0; round < (cgroup->freeze >= 0 ? 1U : 20U); round++) {
+	for (unsigned round = 0; round < (by_freezing ? 1U : 20U); round++) {
 		signals->now = 0;
 		cgroup_each(cgroup, send_kill, signals);
 		if (signals->now == 0)
 			break;
 	}
-	if (cgroup->freeze >= 0)
+	if (by_freezing)
 		set_frozen(cgroup, false);
+}
+
+// One attempt to kill all that is in it.
+static void kill_once(const struct cgroup *cgroup, struct killing *killing, struct signals *signals, bool *by_kernel)
+{
+	// Somebody may have moved the guard since it was attached. Neither the kernel's kill nor its freezer spares one.
+	// A list that cannot be read names nobody to spare: the container must end.
+	const bool spare = cgroup_holds_spared(cgroup);
+	killing->spared = killing->spared || spare;
+	// Without processes it may be gone meanwhile: that is no failure.
+	if (*by_kernel && !spare && pwrite(cgroup->kill, "1", 1, 0) != 1 && errno != ENODEV)
+		*by_kernel = false;
+	if (!*by_kernel || spare) {
+		const bool by_freezing = cgroup->freeze >= 0 && !spare;
+		killing->method = by_freezing ? "freeze and signals" : "signals";
+		kill_by_signals(cgroup, signals, by_freezing);
+	}
+	const enum presence presence = cgroup_look(cgroup);
+	killing->ended = presence == PRESENCE_ABSENT || presence == PRESENCE_EMPTY ||
+			 (spare && presence == PRESENCE_POPULATED && !cgroup_holds_others(cgroup));
 }
 
 struct killing cgroup_end(const struct cgroup *cgroup, uint64_t limit_ns)
@@ -72,15 +92,8 @@ struct killing cgroup_end(const struct cgroup *cgroup, uint64_t limit_ns)
 	uint64_t pause = 1000000;
 	for (;;) {
 		// Again each time: something may have joined meanwhile, as `docker exec` does.
-		if (by_kernel && pwrite(cgroup->kill, "1", 1, 0) != 1 && errno != ENODEV)
-			by_kernel = false;
-		if (!by_kernel) {
-			killing.method = cgroup->freeze >= 0 ? "freeze and signals" : "signals";
-			kill_by_signals(cgroup, &signals);
-		}
-		const enum presence presence = cgroup_look(cgroup);
+		kill_once(cgroup, &killing, &signals, &by_kernel);
 		killing.took_ns = monotonic_ns() - start;
-		killing.ended = presence == PRESENCE_ABSENT || presence == PRESENCE_EMPTY;
 		if (killing.ended || killing.took_ns >= limit_ns)
 			break;
 		sleep_ns(pause);

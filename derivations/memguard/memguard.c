@@ -60,24 +60,76 @@ static void come_first(int proc)
 static bool open_evidence(void)
 {
 	guard.evidence_folder = open(options.evidence, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (guard.evidence_folder < 0 || faccessat(guard.evidence_folder, ".", W_OK, AT_EACCESS) != 0) {
-		say_error("cannot write evidence to ", options.evidence, NULL);
+	if (guard.evidence_folder < 0) {
+		say_error("cannot open ", options.evidence, NULL);
 		return false;
 	}
+	// To guard without evidence is better than not to guard.
+	if (!has_room(guard.evidence_folder, RECORD_SIZE))
+		say_error("warning: guards, but the evidence of a kill would be lost: cannot write 256 KiB to ",
+			  options.evidence, NULL);
 	return true;
 }
 
-static bool find_cgroup(void)
+static void put_size(struct text *text, uint64_t bytes)
+{
+	text_gib(text, bytes);
+	text_put(text, " (");
+	text_number(text, bytes);
+	text_put(text, " bytes)");
+}
+
+// False, and said, for a floor that is never available: its guard would kill at the first look, whatever happens.
+static bool floor_can_be_met(void)
+{
+	char meminfo[8192];
+	struct memory memory;
+	const ssize_t count = read_whole(guard.sampler.meminfo, meminfo, sizeof meminfo);
+	// What cannot be told is for the first look to judge.
+	if (count <= 0 || !parse_memory(meminfo, (size_t)count, &memory))
+		return true;
+	const enum floor_fit fit = judge_floor(options.limits.floor_bytes, memory.total_bytes);
+	struct line line;
+	line_start(&line);
+	if (fit == FLOOR_NEVER) {
+		text_put(&line.text, "--floor can never be available: expected less than MemTotal, ");
+		put_size(&line.text, memory.total_bytes);
+		text_put(&line.text, "; got ");
+	} else {
+		text_put(&line.text, "warning: --floor is more than half of MemTotal, ");
+		put_size(&line.text, memory.total_bytes);
+		text_put(&line.text, ": ");
+	}
+	put_size(&line.text, options.limits.floor_bytes);
+	if (fit != FLOOR_FITS)
+		line_end(&line);
+	return fit != FLOOR_NEVER;
+}
+
+static enum exit_code find_cgroup(void)
 {
 	static char path[PATH_MAX];
+	const char *reason = NULL;
 	guard.path = options.cgroup;
 	if (guard.path != NULL)
-		return true;
-	const char *reason = cgroup_of(guard.sampler.proc, options.pid, path, sizeof path);
+		return EXIT_ENDED;
 	guard.path = path;
-	if (reason != NULL)
-		say("the process of --cgroup-of-pid cannot be guarded: ", reason, NULL);
-	return reason == NULL;
+	const enum whose whose = cgroup_of(guard.sampler.proc, options.pid, path, sizeof path);
+	switch (whose) {
+	case WHOSE_FOUND:
+		return EXIT_ENDED;
+	case WHOSE_NO_PROCESS:
+		reason = "there is no such process";
+		break;
+	case WHOSE_SHARED:
+		reason = "it is in no cgroup of its own";
+		break;
+	case WHOSE_TOO_LONG:
+		reason = "the path of its cgroup is too long";
+		break;
+	}
+	say("the process of --cgroup-of-pid cannot be guarded: ", reason, NULL);
+	return whose == WHOSE_SHARED ? EXIT_USAGE : EXIT_BLIND;
 }
 
 int main(int count, char *words[])
@@ -96,8 +148,15 @@ int main(int count, char *words[])
 	say_names(options.container, options.phase);
 	guard.options = &options;
 	guard.cgroup = NO_CGROUP;
-	if (!sampler_open(&guard.sampler, &options) || !find_cgroup() || !open_evidence() ||
-	    !ready_open(&guard.ready, options.ready) || !hold_memory())
+	if (!sampler_open(&guard.sampler, &options))
+		return EXIT_BLIND;
+	const bool floor_is_good = floor_can_be_met();
+	const enum exit_code found = find_cgroup();
+	if (!floor_is_good)
+		return EXIT_USAGE;
+	if (found != EXIT_ENDED)
+		return (int)found;
+	if (!open_evidence() || !ready_open(&guard.ready, options.ready) || !hold_memory())
 		return EXIT_BLIND;
 	come_first(guard.sampler.proc);
 	return guard_run(&guard);

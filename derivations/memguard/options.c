@@ -12,24 +12,26 @@ const char help_text[] =
 	"\n"
 	"Kills a container before the machine runs out of memory, and leaves evidence.\n"
 	"\n"
-	"  --container NAME       what it is called in lines and evidence\n"
-	"  --cgroup PATH          its control group, also before it is there\n"
-	"  --cgroup-of-pid PID    the control group in which that process is now\n"
+	"  --container NAME       what it is called in lines and evidence: letters, digits, _ . and -\n"
+	"  --cgroup PATH          its control group, also before it is there: an absolute path\n"
+	"  --cgroup-of-pid PID    instead of it: the control group in which that process is now\n"
 	"  --phase PHASE          startup or steady: a name in lines and evidence\n"
-	"  --floor SIZE           kill when less memory is available: bytes, or 5GiB, 512MiB\n"
-	"  --interval SECONDS     from look to look, 0.01 to 60\n"
+	"  --floor SIZE           kill when less memory is available: a whole number of bytes, or\n"
+	"                         with KiB, MiB or GiB behind it, as 5GiB; less than the machine has\n"
+	"  --interval SECONDS     from look to look, 0.01 to 60, as 2 or 0.25\n"
 	"  --wait SECONDS         how long the container may take to appear (0)\n"
 	"  --psi-full PERCENT     kill when all tasks wait for memory for more of the time (not looked at)\n"
 	"  --psi-for SECONDS      how long that must last (5)\n"
 	"  --kill-wait SECONDS    how long the killed processes may take to end (30)\n"
-	"  --ready-file PATH      appears with the first good look: `waiting`, then `guarding`\n"
-	"  --evidence FOLDER      where a record of a kill is written\n"
-	"  --proc FOLDER          where proc is mounted (/proc)\n"
+	"  --ready-file PATH      appears with the first good look: `waiting`, then `guarding`; an absolute path\n"
+	"  --evidence FOLDER      where a record of a kill is written: the absolute path of a folder that is there\n"
+	"  --proc FOLDER          where proc is mounted, an absolute path (/proc)\n"
 	"  --dry-run              kill nothing; all else as it would be\n"
 	"  --help, --version\n"
 	"\n"
 	"exit codes: 0 the container ended, or the guard was told to stop; 1 it saw nothing, and killed to be safe, or\n"
-	"            the container did not appear; 2 wrong usage; 3 killed; 4 killed, and processes are still there\n";
+	"            the container did not appear; 2 wrong usage, or a group that must not be killed; 3 killed;\n"
+	"            4 killed, and processes are still there\n";
 
 enum { SECOND = 1000000000 };
 
@@ -52,9 +54,24 @@ static bool absolute(const char *value, const char **place)
 // The options with a value: false if it cannot be one.
 enum { CONTAINER, CGROUP, OF_PID, PHASE, FLOOR, INTERVAL, WAIT, PSI_FULL, PSI_FOR, KILL_WAIT, READY, EVIDENCE, PROC };
 
-static const char *const valued[] = {
-	"--container", "--cgroup", "--cgroup-of-pid", "--phase", "--floor", "--interval", "--wait",
-	"--psi-full", "--psi-for", "--kill-wait", "--ready-file", "--evidence", "--proc"};
+static const struct {
+	const char *name;
+	const char *expected;
+} valued[] = {
+	{"--container", "a name of up to 128 letters, digits, _ . and -, with a letter or a digit at its beginning"},
+	{"--cgroup", "an absolute path"},
+	{"--cgroup-of-pid", "the number of a process, from 1 to 2147483647"},
+	{"--phase", "startup or steady"},
+	{"--floor", "a whole number of bytes, or one with KiB, MiB or GiB behind it (5GiB, 1536MiB), from 1 to 8388608GiB"},
+	{"--interval", "seconds from 0.01 to 60, without a unit (2, 0.25)"},
+	{"--wait", "seconds from 0 to 86400, without a unit (120, 0.5)"},
+	{"--psi-full", "percent above 0 and up to 100, with two decimals at most and without a sign (20, 12.5)"},
+	{"--psi-for", "seconds from 0 to 3600, without a unit (5, 0.5)"},
+	{"--kill-wait", "seconds from 0 to 3600, without a unit (30, 0.5)"},
+	{"--ready-file", "the absolute path of a file"},
+	{"--evidence", "the absolute path of a folder"},
+	{"--proc", "the absolute path of a folder"},
+};
 
 enum { COUNT = sizeof valued / sizeof *valued };
 
@@ -95,8 +112,8 @@ static bool set_option(struct options *options, unsigned which, const char *valu
 static unsigned find_option(const char *word, const char **value)
 {
 	for (unsigned which = 0; which < COUNT; which++) {
-		const size_t length = strlen(valued[which]);
-		if (strncmp(word, valued[which], length) == 0 && (word[length] == '\0' || word[length] == '=')) {
+		const size_t length = strlen(valued[which].name);
+		if (strncmp(word, valued[which].name, length) == 0 && (word[length] == '\0' || word[length] == '=')) {
 			*value = word[length] == '=' ? word + length + 1 : NULL;
 			return which;
 		}
@@ -104,18 +121,22 @@ static unsigned find_option(const char *word, const char **value)
 	return COUNT;
 }
 
-static bool is_complete(const struct options *options, unsigned given)
+static bool is_complete(unsigned given)
 {
 	static const unsigned required[] = {CONTAINER, PHASE, FLOOR, INTERVAL, EVIDENCE};
 	bool good = true;
 	for (size_t at = 0; at < sizeof required / sizeof *required; at++) {
 		if ((given & (1U << required[at])) == 0) {
-			say(valued[required[at]], " is missing", NULL);
+			say(valued[required[at]].name, " is missing", NULL);
 			good = false;
 		}
 	}
-	if ((options->cgroup == NULL) == (options->pid == 0)) {
+	const unsigned ways = given & (1U << CGROUP | 1U << OF_PID);
+	if (ways == 0) {
 		say("one of --cgroup and --cgroup-of-pid is needed", NULL);
+		good = false;
+	} else if (ways == (1U << CGROUP | 1U << OF_PID)) {
+		say("--cgroup and --cgroup-of-pid: give one of them, not both", NULL);
 		good = false;
 	}
 	if ((given & (1U << PSI_FOR)) != 0 && (given & (1U << PSI_FULL)) == 0) {
@@ -150,15 +171,16 @@ enum asked read_options(int count, char *const words[], struct options *options)
 		if (value == NULL && at + 1 < count)
 			value = words[++at];
 		if (value == NULL || !set_option(options, which, value)) {
-			say(valued[which], value == NULL ? " needs a value" : " cannot be ", value == NULL ? "" : value, NULL);
+			const char *got = value == NULL ? "nothing" : *value == '\0' ? "an empty value" : value;
+			say(valued[which].name, ": expected ", valued[which].expected, "; got ", got, NULL);
 			good = false;
 		} else if ((given & (1U << which)) != 0) {
-			say(valued[which], " is given twice", NULL);
+			say(valued[which].name, " is given twice", NULL);
 			good = false;
 		}
 		given |= 1U << which;
 	}
-	good = is_complete(options, given) && good;
+	good = is_complete(given) && good;
 	if (!good)
 		say("see memguard --help", NULL);
 	return good ? ASKED_TO_GUARD : ASKED_WRONGLY;

@@ -290,6 +290,16 @@ static void too_little_memory_before_the_container_is_no_reason_yet(void)
 	CHECK(look(&judge, sample, PRESENCE_POPULATED) == VERDICT_BELOW_FLOOR);
 }
 
+static void a_floor_of_all_memory_or_more_can_never_be_met(void)
+{
+	CHECK(judge_floor(24 * GIB, 24 * GIB) == FLOOR_NEVER);
+	CHECK(judge_floor(1000 * GIB, 24 * GIB) == FLOOR_NEVER);
+	CHECK(judge_floor(24 * GIB - 1, 24 * GIB) == FLOOR_HIGH);
+	CHECK(judge_floor(12 * GIB + 1, 24 * GIB) == FLOOR_HIGH);
+	CHECK(judge_floor(12 * GIB, 24 * GIB) == FLOOR_FITS);
+	CHECK(judge_floor(1, 24 * GIB) == FLOOR_FITS);
+}
+
 static void pressure_counts_only_when_it_lasts(void)
 {
 	struct judge judge = new_judge();
@@ -420,6 +430,7 @@ static const struct {
 	TEST(a_container_is_waited_for_until_its_time_is_over),
 	TEST(the_floor_itself_is_enough_and_a_byte_less_is_not),
 	TEST(too_little_memory_before_the_container_is_no_reason_yet),
+	TEST(a_floor_of_all_memory_or_more_can_never_be_met),
 	TEST(pressure_counts_only_when_it_lasts),
 	TEST(pressure_without_a_limit_decides_nothing),
 	TEST(what_cannot_be_read_kills),

@@ -91,7 +91,7 @@ static struct part read_part(int proc, const char *name, char *buffer, size_t si
 	return (struct part){buffer, count < 0 ? 0 : (size_t)count};
 }
 
-const char *cgroup_of(int proc, int pid, char *path, size_t size)
+enum whose cgroup_of(int proc, int pid, char *path, size_t size)
 {
 	static char buffers[2][16384];
 	static char mount_buffer[262144];
@@ -103,7 +103,7 @@ const char *cgroup_of(int proc, int pid, char *path, size_t size)
 	const struct part ours = read_part(proc, "self/cgroup", buffers[1], sizeof buffers[1]);
 	const struct part mounts = read_part(proc, "self/mountinfo", mount_buffer, sizeof mount_buffer);
 	if (groups.count == 0)
-		return "there is no such process";
+		return WHOSE_NO_PROCESS;
 	for (size_t at = 0; at < sizeof hierarchies / sizeof *hierarchies; at++) {
 		struct part group;
 		struct part our;
@@ -117,7 +117,7 @@ const char *cgroup_of(int proc, int pid, char *path, size_t size)
 		text_bytes(&full, place.at, place.count);
 		text_bytes(&full, group.at, group.count);
 		text_bytes(&full, "", 1);
-		return full.cut ? "the path of its cgroup is too long" : NULL;
+		return full.cut ? WHOSE_TOO_LONG : WHOSE_FOUND;
 	}
-	return "it is in no cgroup of its own";
+	return WHOSE_SHARED;
 }

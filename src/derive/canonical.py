@@ -99,8 +99,10 @@ def decode(data: bytes) -> Json:
         return _check(json.loads(text, object_pairs_hook=_pairs, parse_float=_no_float, parse_constant=_no_float), "")
     except CanonicalError:
         raise
-    except (ValueError, RecursionError) as error:
-        raise CanonicalError(str(error)) from error
+    except json.JSONDecodeError as error:
+        raise CanonicalError(f"cannot be read as JSON: line {error.lineno}, column {error.colno}") from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, nested too deeply
+        raise CanonicalError("cannot be read as JSON") from error
 
 
 def digest_document(document: Mapping[str, Json]) -> Digest:

@@ -26,7 +26,7 @@ from derive.store.local import LocalStore
 from support.cgroups import KINDS, Group, cgroup, wait_until
 from support.cli import CHECKOUT, derive
 from support.derived import AMD64, ARM64, PLATFORMS, Derived
-from support.memguard import ABOVE_ALL_MEMORY, MEMINFO, Guard, built, ended, false_proc, set_available
+from support.memguard import MEMINFO, NEVER_AVAILABLE, Guard, built, ended, false_proc, set_available
 from support.require import skip_or_fail
 
 pytestmark = pytest.mark.sandbox
@@ -119,8 +119,11 @@ def test_it_says_what_it_can_and_what_is_wrong_all_at_once(programs: dict[str, P
     code, out, err = run("--floor", "5GB", "--interval=0", "--containers", "--phase", "steady", "--phase", "steady")
     assert (code, out) == (2, "")
     assert err.splitlines() == [
-        "memguard: --floor cannot be 5GB",
-        "memguard: --interval cannot be 0",
+        (
+            "memguard: --floor: expected a whole number of bytes, or one with KiB, MiB or GiB behind it "
+            "(5GiB, 1536MiB), from 1 to 8388608GiB; got 5GB"
+        ),
+        "memguard: --interval: expected seconds from 0.01 to 60, without a unit (2, 0.25); got 0",
         "memguard: no option is called --containers",
         "memguard: --phase is given twice",
         "memguard: --container is missing",
@@ -128,6 +131,44 @@ def test_it_says_what_it_can_and_what_is_wrong_all_at_once(programs: dict[str, P
         "memguard: one of --cgroup and --cgroup-of-pid is needed",
         "memguard: see memguard --help",
     ]
+
+
+@pytest.mark.parametrize(
+    ("option", "values", "expected"),
+    [
+        (
+            "container",
+            ["", "a/b", "-a"],
+            "a name of up to 128 letters, digits, _ . and -, with a letter or a digit at ",
+        ),
+        ("cgroup", ["", "docker/x"], "an absolute path"),
+        ("cgroup_of_pid", ["0", "self"], "the number of a process, from 1 to 2147483647"),
+        ("phase", ["", "stable"], "startup or steady"),
+        ("floor", ["0", "5gib", "1.5GiB", "5 GiB"], "a whole number of bytes, or one with KiB, MiB or GiB behind it "),
+        ("interval", [".25", "1s", "61", "0.001"], "seconds from 0.01 to 60, without a unit (2, 0.25)"),
+        ("wait", ["86401", "-1"], "seconds from 0 to 86400, without a unit (120, 0.5)"),
+        (
+            "psi_full",
+            ["0", "5%"],
+            "percent above 0 and up to 100, with two decimals at most and without a sign (20, 12.5)",
+        ),
+        ("evidence", ["", "ev"], "the absolute path of a folder"),
+        ("ready_file", ["ready", "/run/"], "the absolute path of a file"),
+    ],
+)
+def test_a_value_that_cannot_be_is_told_with_what_can_be(
+    programs: dict[str, Path], tmp_path: Path, option: str, values: list[str], expected: str
+) -> None:
+    left_out = {option: "", **({"cgroup": ""} if option == "cgroup_of_pid" else {})}
+    argv = Guard(programs[AMD64], tmp_path, tmp_path).argv(**left_out)
+    name = f"--{option.replace('_', '-')}"
+    for value in values:
+        done = subprocess.run([*argv, f"{name}={value}"], capture_output=True, text=True, check=False)
+        said, hint = done.stderr.splitlines()
+        assert done.returncode == 2
+        assert said.startswith(f"memguard: {name}: expected {expected}")
+        assert said.endswith(f"; got {value or 'an empty value'}")
+        assert hint == "memguard: see memguard --help"
 
 
 # The kill
@@ -138,13 +179,13 @@ def test_below_the_floor_the_whole_tree_is_killed_and_evidence_is_left(guard: Gu
     process = group.start(*TREE)
     other = group.start(*SLEEP, below="below/deeper")
     wait_until(lambda: len(group.pids) == 5)
-    ran = guard.run(floor=ABOVE_ALL_MEMORY)
+    ran = guard.run(floor=NEVER_AVAILABLE)
     assert ran.code == 3, ran.err
     assert group.pids == []
     assert (process.wait(), other.wait()) == (-signal.SIGKILL, -signal.SIGKILL)
     said = ran.err.splitlines()[-2:]
     assert re.fullmatch(
-        r"memguard kraken steady: killed: [0-9.]+ GiB available, floor 8000000\.00 GiB; "
+        r"memguard kraken steady: killed: [0-9.]+ GiB available, floor [0-9.]+ GiB; "
         r"no process is left after [0-9.]+ s, by (cgroup\.kill|signals|freeze and signals)",
         said[0],
     )
@@ -174,7 +215,7 @@ def test_evidence_is_a_canonical_record_of_what_was_seen(guard: Guard, group: Gr
     assert (body["floor_bytes"], body["interval_ns"], body["cgroup"]) == (300 * 1024, 10_000_000, str(group.path))
     assert (body["psi_full_hundredths_percent"], body["psi_for_ns"]) == (9950, 5_000_000_000)
     assert abs(body["realtime_s"] - time.time()) < 60
-    assert body["killing"]["ended"] is True
+    assert (body["killing"]["ended"], body["killing"]["spared"]) == (True, False)
     assert body["meminfo"] == MEMINFO.replace("500 kB", "299 kB")
     page = os.sysconf("SC_PAGESIZE")
     assert body["processes"]["count"] == 1
@@ -207,7 +248,7 @@ def test_what_forks_without_end_is_killed_all_the_same(guard: Guard, group: Grou
             wait_until(lambda: process.poll() is not None or len(group.pids) > MANY // 2)
             if process.poll() is not None:
                 skip_or_fail(f"another user cannot run {python}: {(tmp_path / 'bomb.log').read_text()}")
-            ran = guard.run(floor=ABOVE_ALL_MEMORY)
+            ran = guard.run(floor=NEVER_AVAILABLE)
             assert ran.code == 3, ran.err
             assert group.pids == []
         finally:
@@ -219,7 +260,7 @@ def test_a_paused_container_is_killed_too(guard: Guard, group: Group) -> None:
     process = group.start(*SLEEP)
     file, word = ("cgroup.freeze", "1") if (group.path / "cgroup.freeze").exists() else ("freezer.state", "FROZEN")
     (group.path / file).write_text(word)
-    assert guard.run(floor=ABOVE_ALL_MEMORY).code == 3
+    assert guard.run(floor=NEVER_AVAILABLE).code == 3
     assert process.wait() == -signal.SIGKILL
 
 
@@ -230,7 +271,7 @@ def test_where_the_kernel_kills_no_group_its_processes_are_frozen_and_killed(gua
     file = group.path / "cgroup.kill"
     subprocess.run(["mount", "-n", "--bind", "/dev/full", file], check=True)  # every write fails
     try:
-        assert guard.run(floor=ABOVE_ALL_MEMORY).code == 3
+        assert guard.run(floor=NEVER_AVAILABLE).code == 3
     finally:
         subprocess.run(["umount", "-n", file], check=True)
     assert (process.wait(), other.wait(), group.pids) == (-signal.SIGKILL, -signal.SIGKILL, [])
@@ -240,18 +281,44 @@ def test_where_the_kernel_kills_no_group_its_processes_are_frozen_and_killed(gua
     assert killing["signals"] >= 5
 
 
-def test_processes_that_remain_are_told_with_a_code_of_their_own(guard: Guard) -> None:
+@pytest.mark.parametrize("group", KINDS, indirect=True)
+def test_a_guard_that_was_moved_into_the_group_kills_the_others_and_not_itself(guard: Guard, group: Group) -> None:
+    process = group.start(*TREE)
+    other = group.start(*SLEEP, below="below")
+    running = guard.start(proc=false_proc(guard.place))
+    guard.wait_for("guarding")
+    (group.path / "cgroup.procs").write_text(str(running.pid))
+    wait_until(lambda: len(group.pids) == 6)
+    set_available(guard.place, 0)
+    ran = ended(running)
+    assert (ran.code, process.wait(), other.wait(), group.pids) == (3, -signal.SIGKILL, -signal.SIGKILL, [])
+    assert "no process is left after 0." in ran.err
+    assert "by signals, which spared the guard or the machine's first process: it is in the group" in ran.err
+    killing = guard.record()[1]["body"]["killing"]
+    assert (killing["method"], killing["ended"], killing["spared"]) == ("signals", True, True)
+    assert killing["signals"] >= 5
+    assert not guard.ready.exists()
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["outside", "moved-inside"])
+def test_processes_that_remain_are_told_with_a_code_of_their_own(guard: Guard, inside: bool) -> None:
     with cgroup("v1") as plain, cgroup("v1-freezer") as freezer:
         process = plain.start(*SLEEP)
         freezer.path.mkdir()
         (freezer.path / "cgroup.procs").write_text(str(process.pid))
         (freezer.path / "freezer.state").write_text("FROZEN")
-        ran = guard.run(cgroup=str(plain.path), floor=ABOVE_ALL_MEMORY, kill_wait="0.2")
+        running = guard.start(cgroup=str(plain.path), proc=false_proc(guard.place), kill_wait="0.2")
+        guard.wait_for("guarding")
+        if inside:
+            (plain.path / "cgroup.procs").write_text(str(running.pid))
+        set_available(guard.place, 0)
+        ran = ended(running)
         (freezer.path / "freezer.state").write_text("THAWED")
         assert process.wait() == -signal.SIGKILL
     assert ran.code == 4
     assert "PROCESSES REMAIN after 0." in ran.err
-    assert guard.record()[1]["body"]["killing"]["ended"] is False
+    killing = guard.record()[1]["body"]["killing"]
+    assert (killing["ended"], killing["spared"]) == (False, inside)
 
 
 def test_pressure_that_lasts_kills_where_it_is_asked_to(guard: Guard, group: Group, tmp_path: Path) -> None:
@@ -290,7 +357,7 @@ def test_nobody_reading_its_lines_does_not_hold_up_the_kill(guard: Guard, group:
             while True:
                 os.write(writer, b"x" * size)
     os.set_blocking(writer, True)
-    argv = guard.argv(floor=ABOVE_ALL_MEMORY)
+    argv = guard.argv(floor=NEVER_AVAILABLE)
     assert subprocess.run(argv, stderr=writer, check=False, timeout=30).returncode == 3
     os.close(reader)
     os.close(writer)
@@ -310,9 +377,33 @@ def test_evidence_that_cannot_be_written_is_said_after_the_kill(guard: Guard, gr
     assert process.wait() == -signal.SIGKILL
 
 
+@pytest.mark.parametrize(
+    ("options", "reason"), [("size=64k", "No space left on device"), ("ro", "Read-only file system")]
+)
+def test_evidence_that_would_be_lost_is_said_at_the_start_and_the_guard_guards(
+    guard: Guard, group: Group, options: str, reason: str
+) -> None:
+    process = group.start(*SLEEP)
+    guard.evidence.mkdir()
+    subprocess.run(["mount", "-n", "-t", "tmpfs", "-o", options, "none", guard.evidence], check=True)
+    try:
+        running = guard.start(proc=false_proc(guard.place))
+        guard.wait_for("guarding")
+        assert list(guard.evidence.iterdir()) == []
+        set_available(guard.place, 0)
+        ran = ended(running)
+    finally:
+        subprocess.run(["umount", "-n", guard.evidence], check=True)
+    assert (ran.code, process.wait()) == (3, -signal.SIGKILL)
+    assert ran.err.splitlines()[0] == (
+        "memguard kraken steady: warning: guards, but the evidence of a kill would be lost: "
+        f"cannot write 256 KiB to {guard.evidence}: {reason}"
+    )
+
+
 def test_a_dry_run_does_all_but_kill(guard: Guard, group: Group) -> None:
     process = group.start(*SLEEP)
-    ran = guard.run("--dry-run", floor=ABOVE_ALL_MEMORY)
+    ran = guard.run("--dry-run", floor=NEVER_AVAILABLE)
     assert ran.code == 3
     assert "would kill (dry run): " in ran.err
     assert process.poll() is None
@@ -359,7 +450,7 @@ def test_a_container_that_does_not_appear_in_time_is_no_success(guard: Guard) ->
 
 
 def test_below_the_floor_it_is_not_ready_for_a_container(guard: Guard) -> None:
-    running = guard.start(wait="0.3", floor=ABOVE_ALL_MEMORY)
+    running = guard.start(wait="0.3", floor=NEVER_AVAILABLE)
     while running.poll() is None:
         assert not guard.ready.exists()
         time.sleep(0.005)
@@ -403,6 +494,47 @@ def _sleeps(process: subprocess.Popen[str]) -> bool:
 # What it refuses
 
 
+@pytest.mark.parametrize(
+    ("floor", "got"), [("1000KiB", "0.00 GiB (1024000"), ("1000GiB", "1000.00 GiB (1073741824000")]
+)
+def test_a_floor_that_the_machine_can_never_have_is_refused_before_the_first_look(
+    guard: Guard, group: Group, tmp_path: Path, floor: str, got: str
+) -> None:
+    process = group.start(*SLEEP)
+    ran = guard.run(floor=floor, proc=false_proc(tmp_path))
+    assert ran.code == 2
+    assert ran.err == (
+        "memguard kraken steady: --floor can never be available: "
+        f"expected less than MemTotal, 0.00 GiB (1024000 bytes); got {got} bytes)\n"
+    )
+    assert process.poll() is None
+    assert list(guard.evidence.iterdir()) == []
+
+
+def test_a_floor_above_half_of_the_memory_is_warned_of_and_taken(guard: Guard, group: Group, tmp_path: Path) -> None:
+    process = group.start(*SLEEP)
+    proc = false_proc(tmp_path)
+    set_available(tmp_path, 900)
+    running = guard.start(floor="501KiB", proc=proc)
+    guard.wait_for("guarding")
+    running.terminate()
+    ran = ended(running)
+    assert (ran.code, process.poll()) == (0, None)
+    (warning,) = [line for line in ran.err.splitlines() if "warning" in line]
+    assert warning == (
+        "memguard kraken steady: warning: --floor is more than half of MemTotal, 0.00 GiB (1024000 bytes): "
+        "0.00 GiB (513024 bytes)"
+    )
+
+
+def test_a_group_is_named_in_one_way_only(guard: Guard) -> None:
+    ran = guard.run(cgroup_of_pid="2")
+    assert (ran.code, ran.err.splitlines()[0]) == (
+        2,
+        "memguard: --cgroup and --cgroup-of-pid: give one of them, not both",
+    )
+
+
 def test_it_does_not_guard_what_must_not_be_killed(guard: Guard, group: Group, tmp_path: Path) -> None:
     process = group.start(*SLEEP)
     for path, reason in [
@@ -410,10 +542,10 @@ def test_it_does_not_guard_what_must_not_be_killed(guard: Guard, group: Group, t
         (tmp_path, "is no cgroup"),
         (Path("/dev/null"), "is no cgroup"),
     ]:
-        ran = guard.run(cgroup=str(path), floor=ABOVE_ALL_MEMORY)
+        ran = guard.run(cgroup=str(path), floor=NEVER_AVAILABLE)
         assert (ran.code, ran.err.splitlines()[-1]) == (2, f"memguard kraken steady: {path} {reason}")
     join = ("sh", "-c", 'echo $$ > "$0" && exec "$@"', str(group.path / "cgroup.procs"))
-    ran = guard.run_after(join, floor=ABOVE_ALL_MEMORY)
+    ran = guard.run_after(join, floor=NEVER_AVAILABLE)
     assert ran.code == 2
     assert "holds the guard itself" in ran.err
     assert process.poll() is None
@@ -428,15 +560,20 @@ def test_without_locked_memory_it_does_not_begin(guard: Guard) -> None:
 @pytest.mark.parametrize("group", ["v2", "v1-freezer"], indirect=True)
 def test_the_group_of_a_process_is_found(guard: Guard, group: Group) -> None:
     process = group.start(*SLEEP)
-    ran = guard.run(cgroup="", cgroup_of_pid=str(process.pid), floor=ABOVE_ALL_MEMORY)
+    ran = guard.run(cgroup="", cgroup_of_pid=str(process.pid), floor=NEVER_AVAILABLE)
     assert ran.code == 3, ran.err
     assert process.wait() == -signal.SIGKILL
     assert Path(guard.record()[1]["body"]["cgroup"]).name == group.path.name
 
 
 def test_a_process_that_shares_the_guards_group_is_not_guarded(guard: Guard) -> None:
-    ran = guard.run(cgroup="", cgroup_of_pid=str(os.getpid()), floor=ABOVE_ALL_MEMORY)
+    ran = guard.run(cgroup="", cgroup_of_pid=str(os.getpid()))
     assert (ran.code, ran.err) == (
-        1,
+        2,
         "memguard kraken steady: the process of --cgroup-of-pid cannot be guarded: it is in no cgroup of its own\n",
     )
+
+
+@pytest.mark.parametrize(("pid", "code"), [("1", 2), ("2147483647", 1)], ids=["first", "none"])
+def test_the_first_process_is_refused_and_one_that_is_not_there_is_not_found(guard: Guard, pid: str, code: int) -> None:
+    assert guard.run(cgroup="", cgroup_of_pid=pid).code == code

@@ -17,8 +17,8 @@ from support.cgroups import wait_until
 from support.cli import Ran, derive
 from support.derived import AMD64
 
-ABOVE_ALL_MEMORY = "8000000GiB"
-"""A floor under which every machine is."""
+NEVER_AVAILABLE = f"{int(Path('/proc/meminfo').read_text().split()[1]) - 1}KiB"
+"""A floor under which this machine always is: all of its memory but for a kilobyte. All of it would be refused."""
 
 MEMINFO = "MemTotal: 1000 kB\nMemFree: 400 kB\nMemAvailable: 500 kB\nSwapFree: 0 kB\n"
 PRESSURE = "some avg10=60.00 avg60=0.00 avg300=0.00 total=1\nfull avg10=50.00 avg60=0.00 avg300=0.00 total=1\n"

@@ -9,7 +9,7 @@ A tool root is evaluated for the platform that programs run on; everything else 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from derive.canonical import Digest, Json, escape
@@ -167,6 +167,7 @@ class Evaluator:
                 modes,
                 encoding,
                 wheels=one.wheels,
+                identity=one.identity,
                 elsewhere=one.elsewhere,
                 select=one.select,
             )
@@ -188,11 +189,16 @@ class Evaluator:
         wheels = {part: self._wheels(part, host) for part in trees}
         if layer.split is None:
             everything = [entry for entries in wheels.values() for entry in entries]
-            return [Layer(name=layer.name, trees=list(trees.values()), wheels=everything)]
+            # Of two declarations that differ, the identity with which every tree can be had.
+            identities = {decl.identity for part in trees if isinstance(decl := self._declaration(part), WheelsDecl)}
+            identity: Identity = "facts" if identities == {"facts"} else "nar"
+            return [Layer(name=layer.name, trees=list(trees.values()), wheels=everything, identity=identity)]
         made: list[Layer] = []
         for part, tree in trees.items():
-            if isinstance(self._scope.declared[part].declaration, WheelsDecl):
-                made += wheel_layers(layer.name, layer.split, tree, wheels[part])
+            decl = self._declaration(part)
+            if isinstance(decl, WheelsDecl):
+                split = wheel_layers(layer.name, layer.split, tree, wheels[part])
+                made += (replace(one, identity=decl.identity) for one in split)
             else:
                 made += package_layers(layer.name, layer.split, tree)
         return made
@@ -201,10 +207,13 @@ class Evaluator:
         """Return what an entry gives to the union of all layers: wheels that are split one by one, united only here."""
         for part, tree in trees.items():
             name = f"{layer.name}/{part}"
-            if layer.split is not None and isinstance(self._scope.declared[part].declaration, WheelsDecl):
+            if layer.split is not None and isinstance(self._declaration(part), WheelsDecl):
                 yield from ((f"{name}/{one}", "", reference.derivation) for one, reference in tree.inputs.items())
             else:
                 yield name, "", tree
+
+    def _declaration(self, name: str) -> Declaration:
+        return self._scope.declared[name].declaration
 
     def _wheels(self, name: str, host: Platform) -> Sequence[WheelEntry]:
         """Return the wheels of which a declaration makes a union; none for any other declaration."""
@@ -342,7 +351,7 @@ class Evaluator:
 
     def _wheel(self, entry: WheelEntry, decl: WheelsDecl, root: Derivation) -> Derivation:
         series = decl.patches.get(entry.name)
-        name, unpacked = steps.patched_wheel(entry), steps.unpack_wheel(entry)
+        name, unpacked = steps.patched_wheel(entry), steps.unpack_wheel(entry, decl.identity)
         patched = self._patched(name, unpacked, series, decl.identity) if series else None
         drop = tuple(decl.drop.get(entry.name, ()))
         return steps.installed_wheel(entry, decl.python, root, self._build, patched, drop, decl.identity)

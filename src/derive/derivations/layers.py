@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from derive.canonical import Json
 from derive.derivations import steps
 from derive.derivations.declarations import DebianRootDecl, WheelsDecl
-from derive.derivations.model import DEBIAN_ARCHITECTURE, BuiltInput, Derivation
+from derive.derivations.model import DEBIAN_ARCHITECTURE, BuiltInput, Derivation, Identity
 from derive.derivations.scope import Scope, absent
 from derive.errors import Problem
 from derive.images.declarations import ImageDecl, SplitDecl
@@ -29,13 +29,14 @@ _NAMED = 5
 class Layer:
     """A layer of an image. ``optional`` ones are left out of it when they are empty.
 
-    ``wheels`` are those whose streams it may carry; ``select`` says which leaves are in it; those of ``elsewhere`` are
-    in another layer.
+    ``wheels`` are those whose streams it may carry, their unpacked trees named by ``identity``; ``select`` says which
+    leaves are in it; those of ``elsewhere`` are in another layer.
     """
 
     name: str
     trees: Sequence[Derivation | BuiltInput]
     wheels: Sequence[WheelEntry] = ()
+    identity: Identity = "nar"
     elsewhere: BuiltInput | None = None
     select: Json = None
     optional: bool = False

@@ -97,9 +97,18 @@ def fetch_wheel(entry: WheelEntry) -> Derivation:
     return step(entry.file, "fetch-wheel", arguments, {})
 
 
-def unpack(name: str, kind: str, archive: Derivation, *, strip: int = 0, expected: Mapping[str, Json]) -> Derivation:
+def unpack(
+    name: str,
+    kind: str,
+    archive: Derivation,
+    *,
+    strip: int = 0,
+    expected: Mapping[str, Json],
+    identity: Identity = "nar",
+) -> Derivation:
     """Unpack one archive; ``expected`` is what it must say of itself."""
     arguments: dict[str, Json] = {"kind": kind, "strip": strip, "expected": dict(expected) or None}
+    arguments |= named_by(identity)
     return step(name, "unpack", arguments, {"archive": FixedInput(archive)}, labels=(archive.name,))
 
 
@@ -119,10 +128,10 @@ def unpack_deb(entry: DebEntry) -> Derivation:
     return unpack(f"{entry.file} unpacked", "deb", fetch_deb(entry), expected=expected)
 
 
-def unpack_wheel(entry: WheelEntry) -> Derivation:
+def unpack_wheel(entry: WheelEntry, identity: Identity = "nar") -> Derivation:
     """Fetch and unpack one wheel."""
     expected: dict[str, Json] = {"name": entry.name, "version": entry.version, "architecture": None}
-    return unpack(f"{entry.file} unpacked", "wheel", fetch_wheel(entry), expected=expected)
+    return unpack(f"{entry.file} unpacked", "wheel", fetch_wheel(entry), expected=expected, identity=identity)
 
 
 def debian_root(name: str, host: Platform, declaration: Json, debs: Sequence[DebEntry]) -> Derivation:
@@ -208,7 +217,7 @@ def installed_wheel(
     identity: Identity = "nar",
 ) -> Derivation:
     """Install, byte-compile and record one wheel; ``patched`` is its tree with a series, ``drop`` what stays away."""
-    name, wheel = f"{entry.name} {entry.version}", unpack_wheel(entry)
+    name, wheel = f"{entry.name} {entry.version}", unpack_wheel(entry, identity)
     return installed(
         name,
         f"{name} recorded",
@@ -259,11 +268,13 @@ def layer(
     encoding: Json,
     *,
     wheels: Sequence[WheelEntry] = (),
+    identity: Identity = "nar",
     elsewhere: BuiltInput | None = None,
     select: Json = None,
 ) -> Derivation:
     """Write one layer from the union of some trees; an encoding that carries takes the streams of ``wheels`` over.
 
+    ``identity`` is what the digests of the unpacked wheels are taken of.
     ``select`` says which leaves of the trees are in it; those of ``elsewhere`` are not: they stand in another layer.
     """
     given = [tree if isinstance(tree, BuiltInput) else reference(tree) for tree in trees]
@@ -274,7 +285,7 @@ def layer(
     if Encoding.from_document(encoding).carries:
         for index, entry in enumerate(wheels):
             inputs[f"archive.{index}"] = reference(fetch_wheel(entry))
-            inputs[f"members.{index}"] = reference(unpack_wheel(entry))
+            inputs[f"members.{index}"] = reference(unpack_wheel(entry, identity))
         labels += tuple(entry.file for entry in wheels)
     arguments: dict[str, Json] = {"modes": modes, "encoding": encoding}
     return step(name, "layer", arguments | ({} if select is None else {"select": select}), inputs, labels=labels)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from derive.canonical import Digest, Json, decode, encode, sha256
-from derive.errors import Corrupt, Missing
+from derive.errors import Corrupt, Missing, expected_got
 from derive.images.documents import digest, integer, items, mapping, text, text_map
 from derive.images.oci import MANIFEST_TYPE, Descriptor
 from derive.store.inventory import MANIFEST_LIMIT
@@ -97,7 +97,7 @@ def remember(store: LocalStore, image: Digest, manifest_digest: Digest) -> None:
         Corrupt: when it refers to no image, or to another one.
         Missing: when the store does not hold it.
     """
-    found = read_referrer(b"".join(store.read_blob(manifest_digest)))
+    found = read_referrer(read_whole(store, manifest_digest))
     if found.subject.digest != image:
         raise Corrupt(f"the manifest {manifest_digest.short} is not about the image {image.short}")
     store.staging.settle()  # a row speaks of what is in place
@@ -111,17 +111,52 @@ def forget(store: LocalStore, image: Digest, manifest_digest: Digest) -> None:
 
 def referrers_of(store: LocalStore, image: Digest) -> tuple[Digest, ...]:
     """Return the manifests of what is known to refer to an image and is here whole, sorted."""
-    return tuple(one for one in store.database.referrers().get(image, ()) if _is_whole(store, one))
+    return tuple(one for one in store.database.referrers().get(image, ()) if not _wrong(store, one))
 
 
-def _is_whole(store: LocalStore, manifest: Digest) -> bool:
-    if not store.has_blob(manifest) or store.blob_size(manifest) > MANIFEST_LIMIT:
-        return False
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """Something that is known to refer to an image and is not here whole: its manifest, and what is wrong with it."""
+
+    manifest: Digest
+    what: str
+
+
+def broken_referrers(store: LocalStore, image: Digest) -> tuple[Broken, ...]:
+    """Return what is known to refer to an image and cannot be read or moved any more, sorted."""
+    found = ((one, _wrong(store, one)) for one in store.database.referrers().get(image, ()))
+    return tuple(Broken(manifest=one, what=what) for one, what in found if what)
+
+
+def read_whole(store: LocalStore, digest: Digest) -> bytes:
+    """Return a small blob of the store.
+
+    Raises:
+        Missing: when it is not there.
+        Corrupt: when its bytes no longer have its digest.
+    """
+    data = b"".join(store.read_blob(digest))
+    if sha256(data) != digest:
+        raise Corrupt(
+            f"the bytes of blob {digest.short} no longer have its digest",
+            detail=[f"blob      {store.blob_path(digest)}", *expected_got(digest, sha256(data))],
+            hint="derive store verify --repair",
+        )
+    return data
+
+
+def _wrong(store: LocalStore, manifest: Digest) -> str:
+    """Say what is wrong with a referrer, or nothing."""
+    if not store.has_blob(manifest):
+        return f"its manifest, blob {manifest}, is absent from the store"
+    if store.blob_size(manifest) > MANIFEST_LIMIT:
+        return f"its manifest, blob {manifest}, is larger than {MANIFEST_LIMIT} bytes"
     try:
-        found = read_referrer(b"".join(store.read_blob(manifest)))
-    except (Corrupt, Missing):  # gone or damaged meanwhile, which verify tells
-        return False
-    return all(store.has_blob(one.digest) for one in (found.config, *found.blobs))
+        found = read_referrer(read_whole(store, manifest))
+    except (Corrupt, Missing) as error:  # gone or damaged meanwhile
+        return f"its manifest: {error.message}"
+    gone = [one.digest for one in (found.config, *found.blobs) if not store.has_blob(one.digest)]
+    return f"{', '.join(f'blob {one}' for one in gone)}, which it names, is absent from the store" if gone else ""
 
 
 def _add(store: LocalStore, data: bytes) -> Digest:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Iterator
@@ -10,12 +11,22 @@ from typing import Any
 import pytest
 
 from derive.canonical import Digest, sha256
-from derive.errors import Corrupt, Missing
+from derive.errors import Corrupt, Missing, Unavailable
 from derive.images.oci import Descriptor
-from derive.images.referrers import attach, forget, read_referrer, referrer_manifest, referrers_of, remember
+from derive.images.referrers import (
+    attach,
+    broken_referrers,
+    forget,
+    read_referrer,
+    referrer_manifest,
+    referrers_of,
+    remember,
+)
 from derive.store.collect import collect
+from derive.store.findings import Kind
 from derive.store.local import LocalStore
 from derive.store.reach import Level
+from derive.store.repair import repair
 from derive.store.verify import How, verify
 from support.stored import add_blob, fetched, image, tree
 
@@ -143,13 +154,69 @@ def test_one_that_is_forgotten_goes_though_the_image_stays(store: LocalStore) ->
     assert (store.has_blob(one), referrers_of(store, about)) == (False, (two,))
 
 
-def test_one_of_which_a_part_is_gone_counts_no_more_and_the_image_does(store: LocalStore) -> None:
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("part", ["manifest", "config", "envelope"])
+def test_one_of_which_a_part_is_gone_counts_no_more_and_a_check_of_the_store_tells_of_which_image(
+    store: LocalStore, part: str, fast: bool
+) -> None:
     about = an_image(store)
     attached = attach(store, about, TYPE, b"envelope", {})
-    store.blob_path(sha256(b"envelope")).unlink()
-    assert store.has_blob(attached)
+    gone = {"manifest": attached, "config": sha256(b"{}"), "envelope": sha256(b"envelope")}[part]
+    store = reopened(store)
+    store.blob_path(gone).unlink()
     assert referrers_of(store, about) == ()
-    assert [one.name for one in verify(store, How(jobs=1, fast=True)).findings if one.name.startswith("a@")] == []
+    (broken,) = broken_referrers(store, about)
+    assert (broken.manifest, str(gone) in broken.what) == (attached, True)
+    found = verify(store, How(jobs=1, fast=fast))
+    assert not found.is_sound
+    (finding,) = (one for one in found.findings if one.is_damage)
+    assert (finding.kind, finding.digest) == (Kind.REFERRER, attached)
+    assert finding.what.startswith("it refers to a@linux/amd64: ")
+    assert part == "manifest" or gone.short in finding.what
+
+
+def test_a_manifest_that_is_damaged_is_said_to_be(store: LocalStore) -> None:
+    about = an_image(store)
+    attached = attach(store, about, TYPE, b"envelope", {})
+    path = store.blob_path(attached)
+    path.chmod(0o600)
+    path.write_bytes(b"[" * 100_000)
+    (broken,) = broken_referrers(store, about)
+    assert broken.what == f"its manifest: the bytes of blob {attached.short} no longer have its digest"
+
+
+def test_an_envelope_whose_manifest_is_gone_is_no_mere_orphan(store: LocalStore) -> None:
+    about = an_image(store)
+    said = json.dumps({"subject": [{"name": "a", "digest": {"sha256": about.hex}}]}).encode()
+    envelope = b'{"payload":"%s","payloadType":"x","signatures":[]}' % base64.b64encode(said)
+    attached = attach(store, about, TYPE, envelope, {})
+    stranger = add_blob(store, b'{"payload":"no')
+    store = reopened(store)
+    store.blob_path(attached).unlink()
+    found = {one.name: one.what for one in verify(store, How(jobs=1, fast=True)).findings if one.kind is Kind.ORPHAN}
+    assert found[sha256(envelope).hex].startswith("an attestation of a@linux/amd64, whose manifest is gone")
+    assert found[stranger.hex].startswith("nothing names it")
+
+
+@pytest.mark.parametrize("is_served", [True, False])
+def test_a_repair_brings_back_what_is_gone_of_one_or_forgets_it(store: LocalStore, is_served: bool) -> None:
+    about = an_image(store)
+    attached = attach(store, about, TYPE, b"envelope", {})
+    saved = {one: b"".join(store.read_blob(one)) for one in (attached, sha256(b"envelope"))}
+    store = reopened(store)
+    for one in saved:
+        store.blob_path(one).unlink()
+
+    def bring(digest: Digest, name: str, request: object) -> None:
+        if not is_served:
+            raise Unavailable(f"{name} {request}")
+        add_blob(store, saved[digest])
+
+    found = [one for one in verify(store, How(jobs=1, fast=True)).findings if one.is_damage]
+    (done,) = repair(store, found, bring)
+    assert done.done.startswith("whole again" if is_served else "forgotten: attest the image again")
+    assert [one for one in verify(store, How(jobs=1, fast=True)).findings if one.is_damage] == []
+    assert referrers_of(store, about) == ((attached,) if is_served else ())
 
 
 def test_a_check_of_the_store_knows_what_it_is(store: LocalStore) -> None:

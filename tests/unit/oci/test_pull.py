@@ -115,6 +115,38 @@ def test_a_platform_that_is_not_there_is_told(proxy: FaultProxy, store: LocalSto
         pull_from(proxy.url, reference, store, "linux/riscv64")
 
 
+def put_index(real: Registry, tag: str, *entries: dict[str, object]) -> None:
+    """Let a tag name an index, whatever it says."""
+    data = json.dumps({"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": entries}).encode()
+    real.push_manifest("b/one", tag, INDEX_TYPE, data)
+
+
+@pytest.mark.parametrize("wanted", [None, "linux/arm64"])
+def test_an_image_for_another_platform_than_its_index_says_is_refused(
+    proxy: FaultProxy, store: LocalStore, real: Registry, wanted: str | None
+) -> None:
+    put_index(real, "false", {**IMAGE.entry(), "platform": {"os": "linux", "architecture": "arm64", "variant": "v8"}})
+    with pytest.raises(Corrupt, match="for another platform than its index says") as caught:
+        pull_from(proxy.url, "b/one:false", store, wanted)
+    assert caught.value.detail[1:] == ("expected  linux/arm64", "got       linux/amd64")
+    assert store.database.roots() == []
+    assert not (store.root / "index.json").exists() or b"b/one" not in (store.root / "index.json").read_bytes()
+
+
+def test_a_variant_that_the_config_leaves_out_is_no_contradiction(
+    proxy: FaultProxy, store: LocalStore, real: Registry
+) -> None:
+    put_index(real, "v3", {**IMAGE.entry(), "platform": {"os": "linux", "architecture": "amd64", "variant": "v3"}})
+    assert pull_from(proxy.url, "b/one:v3", store).image.platform == "linux/amd64/v3"
+
+
+def test_an_index_without_an_image_is_called_empty(proxy: FaultProxy, store: LocalStore, real: Registry) -> None:
+    put_index(real, "empty")
+    for wanted in (None, "linux/amd64"):
+        with pytest.raises(Corrupt, match="b/one:empty: an empty index"):
+            pull_from(proxy.url, "b/one:empty", store, wanted)
+
+
 def test_a_pulled_image_is_exported_by_its_digest(proxy: FaultProxy, store: LocalStore, tmp_path: Path) -> None:
     made = some_image(1000, seed=3)
     with store_with(tmp_path / "first", made) as first:

@@ -14,6 +14,7 @@ import requests
 from derive.canonical import Digest, sha256
 from derive.errors import Corrupt, Missing, Unavailable
 from derive.images.oci import INDEX_TYPE
+from derive.images.referrers import referrers_of
 from derive.oci import upload as uploads
 from derive.oci.push import plan_push
 from derive.store.local import LocalStore
@@ -119,6 +120,30 @@ def test_an_image_of_which_a_blob_is_gone_is_not_begun(proxy: FaultProxy, store:
     with pytest.raises(Missing, match=SMALL.short):
         push_to(proxy.url, "a/gone", store, DIGEST)
     assert proxy.seen == []
+
+
+@pytest.mark.parametrize("gone", ["manifest", "envelope"])
+def test_an_image_of_which_an_attestation_is_lost_is_not_pushed_without_it_unasked(
+    proxy: FaultProxy, tmp_path: Path, gone: str
+) -> None:
+    with store_with(tmp_path / "attested", IMAGE, attached=[b"one"]) as store:
+        (manifest,) = referrers_of(store, DIGEST)
+        lost = manifest if gone == "manifest" else sha256(b"one")
+        store.blob_path(lost).unlink()
+        with pytest.raises(Missing) as caught:
+            push_to(proxy.url, "a/lost", store, DIGEST)
+        assert str(lost) in caught.value.detail[0]
+        assert "--no-referrers" in str(caught.value.hint)
+        assert proxy.seen == []
+        assert push_to(proxy.url, "a/lost", store, DIGEST, referrers=False).plan.referrers == ()
+
+
+def test_a_manifest_whose_bytes_are_damaged_is_said_to_be(proxy: FaultProxy, store: LocalStore) -> None:
+    path = store.blob_path(DIGEST)
+    path.chmod(0o600)
+    path.write_bytes(IMAGE.manifest[:-1])
+    with pytest.raises(Corrupt, match=f"the bytes of blob {DIGEST.short} no longer have its digest"):
+        push_to(proxy.url, "a/damaged", store, DIGEST)
 
 
 @pytest.mark.usefixtures("pieces")

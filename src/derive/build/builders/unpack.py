@@ -13,7 +13,7 @@ from derive.archives.notes import summary
 from derive.archives.unpack import Unpacked, unpack_deb, unpack_sdist, unpack_tar, unpack_wheel, unpack_zip
 from derive.build.context import Context
 from derive.canonical import Digest, Json
-from derive.derivations.model import Output, ResolvedDerivation, TreeOutput
+from derive.derivations.model import Output, ResolvedDerivation
 from derive.oci.tree import oci_tree
 from derive.store.protocol import Store
 from derive.trees.listing import File, Listing, Location
@@ -24,7 +24,7 @@ def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]
     unpacked = _unpack(context.store, request, context.labels[0])
     for line in summary(unpacked.notes):
         context.log(line)
-    return {"out": TreeOutput(context.store.add_listing(unpacked.listing))}
+    return {"out": context.tree(request, unpacked.listing)}
 
 
 def _unpack(store: Store, request: ResolvedDerivation, name: str) -> Unpacked:
