@@ -14,13 +14,10 @@ from statistics import median
 
 from derive.build.plan import Action, Plan, Step
 from derive.canonical import Digest, Json, encode
-from derive.derivations.model import Derivation, Output, closure
+from derive.derivations.model import IN_A_ROOT, Derivation, Output, closure
 
 FETCHES_AT_ONCE = 8
 """Transfers that run side by side, whatever the jobs."""
-
-_IN_A_ROOT = frozenset(("bytecode", "kernel", "script"))
-"""Builders that run programs; their input ``root`` is what these run in."""
 
 Key = tuple[str, str]
 """A step's name and host platform: what past steps are known by."""
@@ -155,7 +152,7 @@ def weights(target: Derivation) -> Mapping[Digest, int]:
     found: dict[Digest, int] = {}
     for derivation in closure(target):
         size = derivation.arguments.get("size") if derivation.fixed is not None else None
-        tools = "root" if derivation.builder in _IN_A_ROOT else None
+        tools = "root" if derivation.builder in IN_A_ROOT else None
         below = sum(found[one.derivation.id] for role, one in derivation.inputs.items() if role != tools)
         found[derivation.id] = below + (size if isinstance(size, int) else 0)
     return found

@@ -178,6 +178,8 @@ class Evaluator:
         root = steps.composed(f"{name} root", everything, {}, "facts" if is_split else "nar")
         where = f"images/{name}.toml: capabilities"
         self._problems.extend(capabilities.problems(image.capabilities, [root], where))
+        environment = image.config.environment
+        self._problems.extend(capabilities.environment_problems(image.capabilities, environment, where))
         if self._problems:
             return None
         optional = [index for index, one in enumerate(made) if one.optional]

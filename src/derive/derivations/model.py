@@ -32,6 +32,10 @@ DEBIAN_ARCHITECTURE: Mapping[str, str] = {"linux/amd64": "amd64", "linux/arm64":
 TRIPLET: Mapping[str, str] = {"linux/amd64": "x86_64-linux-gnu", "linux/arm64": "aarch64-linux-gnu"}
 
 
+IN_A_ROOT = frozenset(("bytecode", "kernel", "script"))
+"""Builders that run programs; their input ``root`` is what these run in, and no part of what they make."""
+
+
 @dataclass(frozen=True, slots=True)
 class TreeOutput:
     """An output that is a tree, by the SHA-256 of its NAR or of its facts (docs/formats/tree-digest.md)."""

@@ -300,11 +300,12 @@ def image(
     root: Derivation,
     *,
     optional: Sequence[int] = (),
-    needed: Sequence[str] = (),
+    needed: Mapping[str, Json] | None = None,
 ) -> Derivation:
     """Write config and manifest over layers; ``root`` is the union of all layers' trees.
 
-    ``optional`` are the places of layers that are left out when nothing is in them; ``needed`` must be in the image.
+    ``optional`` are the places of layers that are left out when nothing is in them; ``needed`` are paths that must be
+    in the image, by what needs them.
     """
     inputs: dict[str, Input] = {"root": BuiltInput(root)}
     for index, one in enumerate(layers):
@@ -312,7 +313,7 @@ def image(
         inputs[f"blob.{index}"] = BuiltInput(one)
     arguments: dict[str, Json] = {"config": config, "modes": modes, "layers": len(layers)}
     # Absent where there is nothing to say: images of before have the ids that they had.
-    more: dict[str, Json] = {"optional": list(optional), "needed": list(needed)}
+    more: dict[str, Json] = {"optional": list(optional), "needed": dict(needed or {})}
     return step(name, "image", arguments | {key: value for key, value in more.items() if value}, inputs, host=host)
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from derive.canonical import escape
 from derive.content import key_path
-from derive.derivations.model import Derivation, closure
-from derive.errors import Problem
+from derive.derivations.model import IN_A_ROOT, Derivation
+from derive.errors import Problem, expected_got
 from derive.images.declarations import CapabilityDecl
 from derive.images.oci import CAPABILITIES_LABEL
 
@@ -24,9 +24,9 @@ def label(capabilities: Mapping[str, CapabilityDecl]) -> dict[str, str]:
     return {CAPABILITIES_LABEL: " ".join(sorted(capabilities))} if capabilities else {}
 
 
-def files(capabilities: Mapping[str, CapabilityDecl]) -> list[str]:
-    """Return the paths that must be in the image, relative to its root, escaped and sorted."""
-    return sorted({escape(one.file.strip("/").encode()) for one in capabilities.values() if one.file is not None})
+def files(capabilities: Mapping[str, CapabilityDecl]) -> dict[str, str]:
+    """Return the path in the image that each capability needs, relative to its root and escaped."""
+    return {name: escape(one.file.strip("/").encode()) for name, one in capabilities.items() if one.file is not None}
 
 
 def problems(capabilities: Mapping[str, CapabilityDecl], parts: Sequence[Derivation], where: str) -> Iterator[Problem]:
@@ -35,7 +35,7 @@ def problems(capabilities: Mapping[str, CapabilityDecl], parts: Sequence[Derivat
 
     if not capabilities:
         return
-    steps = list(_closure(parts))
+    steps = list(_contents(parts))
     provided = {
         "derivation": {step.name for step in steps},
         "patch": {one.removeprefix("patches/") for step in steps if step.builder == "patch" for one in step.labels},
@@ -51,11 +51,30 @@ def problems(capabilities: Mapping[str, CapabilityDecl], parts: Sequence[Derivat
             yield Problem(where=place, message=message, hint=f"did you mean {near[0]}?" if near else None)
 
 
-def _closure(parts: Sequence[Derivation]) -> Iterator[Derivation]:
-    """Yield everything that some derivations are made from, themselves included, each once."""
+def environment_problems(
+    capabilities: Mapping[str, CapabilityDecl], environment: Mapping[str, str], where: str
+) -> Iterator[Problem]:
+    """Yield each variable that a capability needs, and that an image's configuration does not set so."""
+    for name, capability in capabilities.items():
+        for variable, value in capability.environment.items():
+            got = environment.get(variable)
+            if got != value:
+                yield Problem(
+                    where=f"{where}.{key_path((name, 'environment', variable))}",
+                    message="the image's configuration does not set this variable so",
+                    detail=expected_got(repr(value), "no such variable" if got is None else repr(got)),
+                )
+
+
+def _contents(parts: Sequence[Derivation]) -> Iterator[Derivation]:
+    """Yield all that some derivations are made of, themselves included, each once; not what only made them."""
     seen: set[Derivation] = set()
-    for part in parts:
-        for step in closure(part):
-            if step not in seen:
-                seen.add(step)
-                yield step
+    waiting = [*parts]
+    while waiting:
+        step = waiting.pop()
+        if step in seen:
+            continue
+        seen.add(step)
+        yield step
+        tools = "root" if step.builder in IN_A_ROOT else None
+        waiting += (one.derivation for role, one in step.inputs.items() if role != tools)

@@ -94,9 +94,10 @@ _PROVIDERS = {"source": "derivation", "patch": "patch", "wheel": "wheel", "packa
 
 
 class CapabilityDecl(Keyed):
-    """What an image can do, and which derivation, patch file, wheel or Debian package of its closure gives it that.
+    """What an image can do, and which derivation, patch file, wheel or Debian package that is in it gives it that.
 
-    ``file`` is a path that must be in the image.
+    ``file`` is a path that must be in the image: what of a wheel or package it is. ``environment`` are variables that
+    the image's configuration must set, without which it does not do it.
     """
 
     source: str | None = Field(default=None, alias="from")
@@ -104,12 +105,15 @@ class CapabilityDecl(Keyed):
     wheel: str | None = None
     package: str | None = None
     file: str | None = None
+    environment: dict[str, str] = Field(default_factory=dict)
     doc: str = Field(min_length=1)
 
     @model_validator(mode="after")
     def _one_provider(self) -> CapabilityDecl:
         if sum(getattr(self, key) is not None for key in _PROVIDERS) != 1:
             raise ValueError("name one provider: with the key from, patch, wheel or package")
+        if self.file is None and (self.wheel or self.package):
+            raise ValueError("say with the key file what of the wheel or package it is")
         return self
 
     @property

@@ -40,7 +40,13 @@ _PLATFORMS: Mapping[str, Mapping[str, str]] = {
 }
 _VARIABLE = re.compile(r"[^=\0]+")
 _PORT = re.compile(r"[1-9][0-9]{0,4}(/(tcp|udp|sctp))?")
-_SIGNAL = re.compile(r"SIG[A-Z0-9+-]+|[1-9][0-9]?")
+_SIGNALS = (
+    "ABRT ALRM BUS CHLD CONT FPE HUP ILL INT IO KILL PIPE POLL PROF PWR QUIT SEGV STKFLT STOP SYS TERM TRAP TSTP TTIN"
+    " TTOU URG USR1 USR2 VTALRM WINCH XCPU XFSZ"
+)
+_SIGNAL = re.compile(rf"SIG({'|'.join(_SIGNALS.split())}|RTMIN(\+[1-9][0-9]?)?|RTMAX(-[1-9][0-9]?)?)|[1-9][0-9]?")
+_PERSON = r"([0-9]+|[A-Za-z_][A-Za-z0-9_.-]*)"
+_USER = re.compile(rf"({_PERSON}(:{_PERSON})?)?")
 _NAME = re.compile(r"[A-Za-z0-9]+([-._:@+/]+[A-Za-z0-9]+)*")
 
 
@@ -256,6 +262,8 @@ def _faults(config: ImageConfig) -> Iterator[str]:
             yield f"a zero byte in an argument: {argument!r}"
     if config.working_folder and not config.working_folder.startswith("/"):
         yield f"the working folder is no absolute path: {config.working_folder!r}"
+    if not _USER.fullmatch(config.user):
+        yield f"no user, nor user and group: {config.user!r}"
     if config.stop_signal and not _SIGNAL.fullmatch(config.stop_signal):
         yield f"no signal: {config.stop_signal!r}"
     yield from _name_faults(config)

@@ -25,6 +25,7 @@ from derive.store.database import Database
 from derive.store.inflate import InflateError, inflate
 from derive.store.layout import FOLDERS, State, state_of
 from derive.store.listings import blobs_of, checked_key, dump_listing, load_listing
+from derive.store.recent import RecentListings
 from derive.store.space import is_full, keep_reserve, no_space
 from derive.trees.facts import digest_again, facts_of
 from derive.trees.listing import File, Listing, Location
@@ -48,6 +49,7 @@ class LocalStore:
         self._reading = reading
         self._listings = f"{root}/listings/"
         self.staging = Staging(root / "tmp")
+        self._recent = RecentListings()
         self.database: Database = Database(root / "derive.sqlite")
         self._blobs = BlobFolder(root / "blobs" / "sha256", self.staging)
         self._protecting = False
@@ -152,11 +154,14 @@ class LocalStore:
 
     def listing(self, digest: Digest) -> Listing:
         """Return a tree's listing."""
+        path = self._listing_path(digest)
         try:
-            data = self._listing_path(digest).read_bytes()
+            with path.open("rb") as file:
+                facts = os.fstat(file.fileno())
+                known = self._recent.get(digest, facts)
+                return known or self._recent.put(digest, facts, load_listing(file.read(), digest.short))
         except FileNotFoundError:
             raise Missing(f"tree {digest.short} is not in the store", detail=[f"tree  {digest}"]) from None
-        return load_listing(data, digest.short)
 
     def add_listing(self, listing: Listing, *, by_facts: bool = False) -> Digest:
         """Hash a tree whose contents are in the store, and keep its listing.

@@ -208,3 +208,23 @@ def test_an_index_offers_docker_no_name_that_it_refuses() -> None:
 def test_a_name_that_a_layout_cannot_hold_is_refused(name: str) -> None:
     with pytest.raises(InputErrors):
         index(Descriptor(media_type="m", digest=Digest("0" * 64), size=3), platform={}, name=name)
+
+
+@pytest.mark.parametrize("signal", ["SIGFOO", "sigterm", "TERM", "SIGRTMIN+0", "100"])
+def test_a_signal_that_linux_does_not_have_is_told(signal: str) -> None:
+    assert [one.message for one in config_problems(ImageConfig(stop_signal=signal))] == [f"no signal: {signal!r}"]
+
+
+@pytest.mark.parametrize("user", ["a:b:c", "a b", ":0", "0:", "-x"])
+def test_a_user_that_no_engine_takes_is_told_beside_everything_else(user: str) -> None:
+    found = config_problems(ImageConfig(user=user, working_folder="rel", stop_signal="SIGX"))
+    assert sorted(one.message.partition(":")[0] for one in found) == [
+        "no signal",
+        "no user, nor user and group",
+        "the working folder is no absolute path",
+    ]
+
+
+@pytest.mark.parametrize(("user", "signal"), [("", ""), ("0:0", "SIGTERM"), ("nobody", "SIGRTMIN+3"), ("1000", "9")])
+def test_users_and_signals_that_engines_take_are_taken(user: str, signal: str) -> None:
+    assert config_problems(ImageConfig(user=user, stop_signal=signal)) == ()

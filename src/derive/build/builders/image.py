@@ -50,12 +50,12 @@ def _check_root(store: Store, request: ResolvedDerivation, where: str) -> None:
         for path in modes.unmatched(root)
     ]
     problems += modes.misfits(root, where=where)
-    needed = request.arguments.get("needed", ())
-    assert isinstance(needed, list | tuple)
+    needed = request.arguments.get("needed", {})
+    assert isinstance(needed, Mapping)
     problems += [
-        Problem(where=where, message=f"a capability needs /{path}, where the image has nothing")
-        for path in map(str, needed)
-        if unescape(path) not in root
+        Problem(where=where, message=f"the capability {name} needs /{path}, where the image has nothing")
+        for name, path in sorted(needed.items())
+        if unescape(str(path)) not in root
     ]
     if problems:
         raise InputErrors(problems)

@@ -3,14 +3,17 @@
 
 Edge: the store.
 
-A layer may be a part of a tree of which another part moved. Two that hold the same, with one mode table, encoding and
-list of wheels, are one blob; the key is those, so that no answer depends on what a store happens to hold.
+A layer may be a part of a tree of which another part moved. Two that hold the same, with the same rules of the mode
+table for it, one encoding and list of wheels, are one blob; the key is those, so that no answer depends on what a store
+happens to hold.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from derive.build.context import Context
-from derive.canonical import Digest, decode, digest_document
+from derive.canonical import Digest, Json, decode, digest_document, unescape
 from derive.derivations.model import ResolvedDerivation
 from derive.images.layer import LayerDescriptor
 from derive.trees.facts import facts_of
@@ -40,8 +43,16 @@ def _key(request: ResolvedDerivation, listing: Listing) -> Digest:
             "derive": "layer-memo/1",
             "builder": request.version,
             "facts": facts_of(listing).hex,
-            "modes": request.arguments["modes"],
+            "modes": _modes(request.arguments["modes"], listing),
             "encoding": request.arguments["encoding"],
             "wheels": wheels,
         }
     )
+
+
+def _modes(table: Json, listing: Listing) -> Json:
+    """Return the rules of an image's mode table that are for this layer."""
+    assert isinstance(table, Mapping)
+    rules = table["rules"]
+    assert isinstance(rules, list | tuple)
+    return [rule for rule in rules if isinstance(rule, Mapping) and unescape(str(rule["path"])) in listing]
