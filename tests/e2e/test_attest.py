@@ -90,6 +90,7 @@ def test_an_image_stays_what_it_is_when_it_is_attested_and_its_attestations_hold
 def test_what_only_a_stranger_signed_is_a_finding(place: Place) -> None:
     there = ("attest", "probe", "--platform", "linux/arm64")
     assert place.run(*there).code == 2, "unsigned has to be asked for"
+    assert place.run(*there, "--key", "stranger", "--unsigned").code == 2, "one of the two"
     place.run(*there, "--key", "stranger")
     found = place.run(*there, "--check")
     assert found.code == 1

@@ -23,7 +23,7 @@ from derive.attest.statement import (
 )
 from derive.canonical import Digest
 from derive.errors import Corrupt, Missing
-from derive.images.referrers import attach, forget, read_referrer, referrers_of
+from derive.images.referrers import attach, forget, read_referrer, read_whole, referrers_of
 from derive.store.local import LocalStore
 from derive.trust.dsse import Envelope, read_envelope, sign
 from derive.trust.keys import SigningKey
@@ -88,10 +88,10 @@ def envelope_of(store: LocalStore, manifest: Digest) -> Envelope | None:
         Corrupt: when it is damaged, or too large.
         Missing: when it is gone meanwhile.
     """
-    found = read_referrer(b"".join(store.read_blob(manifest)))
+    found = read_referrer(read_whole(store, manifest))
     if found.artifact_type != ENVELOPE_TYPE or len(found.blobs) != 1:
         return None
     (blob,) = found.blobs
     if store.blob_size(blob.digest) > LONGEST:
         raise Corrupt(f"it is larger than {LONGEST} bytes")
-    return read_envelope(b"".join(store.read_blob(blob.digest)), PAYLOAD_TYPE)
+    return read_envelope(read_whole(store, blob.digest), PAYLOAD_TYPE)

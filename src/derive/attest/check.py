@@ -7,7 +7,6 @@ Edge: the store.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from derive.attest.attach import envelope_of
 from derive.attest.facts import ImageFacts
@@ -17,7 +16,7 @@ from derive.attest.sbom import bill
 from derive.attest.statement import PROVENANCE_TYPE, SBOM_TYPE
 from derive.canonical import Digest
 from derive.errors import Corrupt, Missing
-from derive.images.referrers import referrers_of
+from derive.images.referrers import broken_referrers, referrers_of
 from derive.store.local import LocalStore
 from derive.trust.dsse import Envelope
 from derive.trust.policy import Policy
@@ -28,15 +27,15 @@ def check_attestations(
 ) -> Verdict:
     """Judge what is attested of an image; without ``facts``, whether it is right is not asked."""
     envelopes: dict[Digest, Envelope] = {}
-    damaged: list[str] = []
+    unreadable = {one.manifest: one.what for one in broken_referrers(store, image)}
     for manifest in referrers_of(store, image):
         try:
             envelope = envelope_of(store, manifest)
         except (Corrupt, Missing) as error:
-            damaged.append(f"attestation {manifest.short}: {error.message}")
+            unreadable[manifest] = error.message
             continue
         if envelope is not None:
             envelopes[manifest] = envelope
     known = {} if facts is None else {PROVENANCE_TYPE: predicate(facts), SBOM_TYPE: bill(facts)}
-    found = verdict(image, envelopes, policy, revoked, known)
-    return replace(found, findings=(*damaged, *found.findings))
+    name = "" if facts is None else facts.name
+    return verdict(image, envelopes, policy, revoked, known, name=name, unreadable=unreadable)

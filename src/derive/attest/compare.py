@@ -1,119 +1,105 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where what is said of an image differs from what is known of it here.
+"""Where what is said of an image differs from what is known of it here: every key, nothing absent, nothing added.
 
 Core: no IO.
 
-Compared is what an image is and came from: artifacts, steps, outputs, patches. Not compared is what may differ between
-two who are both right: the engine, the digests of a project's content and locks, licences as a lock has them.
+What two may say differently who are both right is taken over before: see :mod:`derive.attest.allowed`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from derive.attest.statement import PROVENANCE_TYPE, SBOM_TYPE
+from derive.attest.allowed import expected
 from derive.canonical import Json, encode
 
-_COMPARED = ("type", "name", "version", "purl", "hashes", "properties", "pedigree")
-_UNREADABLE = "it is not of the form that is written here"
+_SHOWN = 200
 
 
 def differences(kind: str, known: Mapping[str, Json], said: Mapping[str, Json]) -> tuple[str, ...]:
-    """Return what differs in two predicates of one type, a line for each difference; nothing where they agree."""
-    compare = _COMPARE.get(kind)
-    if compare is None or encode(known) == encode(said):
-        return ()
-    try:
-        return tuple(compare(known, said))
-    except (KeyError, TypeError, AttributeError, IndexError):
-        return (_UNREADABLE,)
+    """Return what differs in two predicates of one type, a line with its key path for each; none where they agree."""
+    wanted = expected(kind, known, said)
+    return () if encode(wanted) == encode(said) else tuple(_differ("", wanted, said))
 
 
-def _provenance(known: Mapping[str, Json], said: Mapping[str, Json]) -> Iterator[str]:
-    before, after = _mapping(known["buildDefinition"]), _mapping(said["buildDefinition"])
-    for key in ("image", "platform"):
-        yield from _differ(key, *(_mapping(one["externalParameters"]).get(key) for one in (before, after)))
-    yield from _differ("build type", before["buildType"], after["buildType"])
-    yield from _differ("derivation", *(_mapping(one["internalParameters"])["derivation"] for one in (before, after)))
-    yield from _tables("artifact", *(_artifacts(one) for one in (before, after)))
-    yield from _tables("step", *_both_known(*(_steps(_mapping(one["runDetails"])) for one in (known, said))))
+def _differ(path: str, known: Json, said: Json) -> Iterator[str]:
+    if encode(known) == encode(said):
+        return
+    if isinstance(known, Mapping) and isinstance(said, Mapping):
+        yield from _objects(path, known, said)
+    elif isinstance(known, list | tuple) and isinstance(said, list | tuple):
+        yield from _lists(path, known, said)
+    else:
+        yield f"{path or 'all of it'}: expected {_value(known)}, says {_value(said)}"
 
 
-def _artifacts(definition: Mapping[str, Json]) -> dict[str, Json]:
-    found: dict[str, Json] = {}
-    for item in map(_mapping, _items(definition["resolvedDependencies"])):
-        digests = _mapping(item["digest"])
-        key = digests.get("sha256", digests.get("narSha256"))
-        found[f"{item.get('name', key)} {key}"] = digests
-    return found
-
-
-def _steps(details: Mapping[str, Json]) -> dict[str, list[Json]]:
-    found: dict[str, list[Json]] = {}
-    for item in map(_mapping, _items(details["byproducts"])):
-        notes = _mapping(item["annotations"])
-        gave = [item["uri"], notes["outputs"]] if "outputs" in notes else []
-        found[f"{item['name']} {notes['derivation']}"] = [notes["builder"], *gave]
-    return found
-
-
-def _both_known(known: Mapping[str, list[Json]], said: Mapping[str, list[Json]]) -> Iterator[dict[str, Json]]:
-    """Yield the two tables without what a step gave where one of them does not say it: it was not run there."""
-    for one, other in ((known, said), (said, known)):
-        yield {key: step if len(other.get(key, step)) > 1 else step[:1] for key, step in one.items()}
-
-
-def _sbom(known: Mapping[str, Json], said: Mapping[str, Json]) -> Iterator[str]:
-    images = [_mapping(_mapping(one["metadata"])["component"]) for one in (known, said)]
-    yield from _differ("image", *(_component(one) for one in images))
-    yield from _tables("component", *(_components(one) for one in (known, said)))
-    yield from _tables("dependencies of", *(_dependencies(one) for one in (known, said)))
-
-
-def _components(bill: Mapping[str, Json]) -> dict[str, Json]:
-    return {str(item["bom-ref"]): _component(item) for item in map(_mapping, _items(bill["components"]))}
-
-
-def _component(item: Mapping[str, Json]) -> Json:
-    return {key: item[key] for key in _COMPARED if key in item}
-
-
-def _dependencies(bill: Mapping[str, Json]) -> dict[str, Json]:
-    return {str(item["ref"]): item.get("dependsOn") for item in map(_mapping, _items(bill["dependencies"]))}
-
-
-def _tables(what: str, known: Mapping[str, Json], said: Mapping[str, Json]) -> Iterator[str]:
+def _objects(path: str, known: Mapping[str, Json], said: Mapping[str, Json]) -> Iterator[str]:
     for key in sorted(known.keys() | said.keys()):
+        below = f"{path}.{_text(key)}" if path else _text(key)
         if key not in said:
-            yield f"{what} {key}: not named"
+            yield f"{below}: not said"
         elif key not in known:
-            yield f"{what} {key}: named, and no part of it"
+            yield f"{below}: said, and nothing that is known here"
         else:
-            yield from _differ(f"{what} {key}", known[key], said[key])
+            yield from _differ(below, known[key], said[key])
 
 
-def _differ(what: str, known: Json, said: Json) -> Iterator[str]:
-    if encode(known) != encode(said):
-        yield f"{what}: expected {_shown(known)}, says {_shown(said)}"
+def _lists(path: str, known: Sequence[Json], said: Sequence[Json]) -> Iterator[str]:
+    """Compare lists of things that have names by those, others by place."""
+    names, others = (_named(one) for one in (known, said))
+    if names is None or others is None or len(names) != len(known):
+        for number in range(max(len(known), len(said))):
+            yield from _placed(f"{path}[{number}]", known[number : number + 1], said[number : number + 1])
+        return
+    for name in sorted(names.keys() | others.keys()):
+        below = f"{path}[{_text(name)}]"
+        if name not in others:
+            yield f"{below}: not named"
+        elif name not in names:
+            yield f"{below}: named, and no part of it"
+        else:
+            yield from _differ(below, names[name], others[name])
+    if len(others) != len(said):
+        yield f"{path}: something is named twice"
+    elif list(names) != list(others) and names.keys() == others.keys():
+        yield f"{path}: in another order"
 
 
-def _shown(value: Json) -> str:
-    return encode(value).decode("utf-8", "replace")
+def _placed(path: str, known: Sequence[Json], said: Sequence[Json]) -> Iterator[str]:
+    if known and said:
+        yield from _differ(path, known[0], said[0])
+    else:
+        yield f"{path}: {'not named' if known else 'named, and no part of it'}"
 
 
-def _mapping(value: Json) -> Mapping[str, Json]:
-    if not isinstance(value, Mapping):
-        raise TypeError("not an object")
-    return value
+def _named(items: Sequence[Json]) -> dict[str, Json] | None:
+    """Return the items of a list by their names, None where one has none."""
+    found: dict[str, Json] = {}
+    for item in items:
+        name = _name(item)
+        if name is None:
+            return None
+        found[name] = item
+    return found
 
 
-def _items(value: Json) -> Sequence[Json]:
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        raise TypeError("not a list")
-    return value
+def _name(item: Json) -> str | None:
+    """Return what tells an item from the others of its list, None where nothing is sure to."""
+    if not isinstance(item, Mapping):
+        return None
+    digests, notes = item.get("digest"), item.get("annotations")
+    hashed = [one for one in digests.values() if isinstance(one, str)] if isinstance(digests, Mapping) else []
+    step = notes.get("derivation") if isinstance(notes, Mapping) else None
+    first = item.get("bom-ref", item.get("ref", item.get("name")))
+    parts = [one for one in (first, *hashed, step) if isinstance(one, str)]
+    return " ".join(parts) or None
 
 
-_COMPARE: Mapping[str, Callable[[Mapping[str, Json], Mapping[str, Json]], Iterator[str]]] = {
-    PROVENANCE_TYPE: _provenance,
-    SBOM_TYPE: _sbom,
-}
+def _value(value: Json) -> str:
+    return _text(encode(value).decode("utf-8", "replace"))
+
+
+def _text(text: str) -> str:
+    """Return a text with nothing in it that a terminal would take for a command, and not too long for a line."""
+    shown = text.encode("unicode_escape").decode()
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."

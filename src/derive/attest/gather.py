@@ -21,6 +21,7 @@ from derive.derivations.model import Platform, parse_output
 from derive.derivations.scope import load_scope
 from derive.errors import InputErrors, Missing
 from derive.images.oci import named_blobs
+from derive.images.referrers import read_whole
 from derive.lock.documents import Lock
 from derive.lock.read import require_lock
 from derive.operands import ByDigest, Named, Working, parse_operand
@@ -54,7 +55,7 @@ def image_facts(
     image, resolved = _require_whole(found), _resolved(store, found)
     return ImageFacts(
         image=image,
-        layers=tuple(one.digest for one in named_blobs(b"".join(store.read_blob(image)))[1:]),
+        layers=tuple(one.digest for one in named_blobs(read_whole(store, image))[1:]),
         derivation=found.id,
         graph=found.graph,
         resolved=resolved,

@@ -6,7 +6,7 @@ Core: no IO. The formats are on docs/formats/provenance.md and docs/formats/sbom
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from derive.canonical import CanonicalError, Digest, Json, decode, encode
@@ -27,11 +27,15 @@ PREDICATE_ANNOTATION = "in-toto.io/predicate-type"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """A statement: what it is about (names and digests), the type of what is said, and that itself."""
+    """A statement: what it is about (names and digests), the type of what is said, and that itself.
+
+    ``added`` are keys of the frame that no statement of ours has.
+    """
 
     subjects: tuple[tuple[str, Digest], ...]
     predicate_type: str
     predicate: Mapping[str, Json]
+    added: tuple[str, ...] = ()
 
 
 def statement(name: str, image: Digest, predicate_type: str, predicate: Mapping[str, Json]) -> bytes:
@@ -56,9 +60,17 @@ def read_said(payload: bytes) -> Said:
             subjects=tuple(_subject(_mapping(item)) for item in _items(document["subject"])),
             predicate_type=str(document["predicateType"]),
             predicate=_mapping(document["predicate"]),
+            added=tuple(_added(document)),
         )
     except (CanonicalError, ValueError, KeyError, TypeError) as error:
         raise Corrupt(f"the statement cannot be read: {shown(error)}") from error
+
+
+def _added(document: Mapping[str, Json]) -> Iterator[str]:
+    yield from (key for key in document if key not in ("_type", "subject", "predicateType", "predicate"))
+    for number, item in enumerate(map(_mapping, _items(document["subject"]))):
+        yield from (f"subject[{number}].{key}" for key in item if key not in ("name", "digest"))
+        yield from (f"subject[{number}].digest.{key}" for key in _mapping(item["digest"]) if key != "sha256")
 
 
 def _subject(item: Mapping[str, Json]) -> tuple[str, Digest]:

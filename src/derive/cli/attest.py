@@ -15,6 +15,7 @@ from derive.words import count_text, size_text
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from derive.attest.judge import Attestation
     from derive.canonical import Json
@@ -42,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputErrors.one("--check signs nothing", hint="leave out --key and --unsigned")
     if args.check:
         return _check(args)
+    if args.key and args.unsigned:
+        raise InputErrors.one("--unsigned attaches what nobody signs", hint="leave out --key, or --unsigned")
     if not args.key and not args.unsigned:
         hint = "name your key with --key (derive key list), or say --unsigned"
         raise InputErrors.one("an attestation is signed", hint=hint)
@@ -88,23 +91,32 @@ def _check(args: argparse.Namespace) -> int:
             "image": str(image),
             "compared": facts is not None,
             "attestations": [_document(one) for one in found.attestations],
+            "passed_over": [
+                {"manifests": [str(manifest) for manifest in manifests], "why": why}
+                for _, manifests, why in found.passed_over()
+            ],
             "findings": found.findings,
         }
         answer_record("attest-check", facts.name if facts is not None else str(image), body)
     elif found.attestations:
         answer(table([("attestation", "of", "signed by", ""), *map(_row, found.attestations)]))
-    for text in found.findings[:_SHOWN]:
-        note(f"finding: {text}")
-    if len(found.findings) > _SHOWN:
-        note(f"and {len(found.findings) - _SHOWN} more: --json")
+    _tell("passed over", [f"{title}: {why}" for title, _, why in found.passed_over()])
+    _tell("finding", found.findings)
     if facts is None:
         note("how the image came to be is not known to this store: signatures and subjects were checked, outputs not")
     note(f"{image}: {count_text(len(found.findings), 'finding')}")
     return 1 if found.findings else 0
 
 
+def _tell(what: str, texts: Sequence[str]) -> None:
+    for text in texts[:_SHOWN]:
+        note(f"{what}: {text}")
+    if len(texts) > _SHOWN:
+        note(f"{what}: and {len(texts) - _SHOWN} more: --json")
+
+
 def _row(one: Attestation) -> tuple[str, ...]:
-    verdict = "right" if one.holds else "wrong" if one.judgement.holds else "not trusted"
+    verdict = "right" if one.holds else "wrong" if one.wrong else "passed over"
     return one.manifests[0].short, one.kind, ", ".join(one.judgement.trusted), verdict
 
 

@@ -52,9 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Pull, answer with the image's digest."""
     from derive.cli.transfers import Transfers
-    from derive.oci.reference import parse_reference
+    from derive.oci.reference import parse_platform, parse_reference
 
     say = answer_beside(args, args.output)
+    args.platform = parse_platform(args.platform) if args.platform is not None else None
     reference = parse_reference(args.reference)
     with LocalStore(store_folder(args)) as store, Transfers("pulled") as progress:
         done = _pull(args, reference, store, progress)

@@ -92,17 +92,23 @@ def parse_config(data: bytes, *, where: str) -> Config:
     return Config(platform=_platform(document), diff_ids=tuple(rootfs.digests("diff_ids")))
 
 
+class _Twice(ValueError):
+    """A key stands twice in an object."""
+
+
 def _load(data: bytes, where: str) -> object:
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_distinct)
+    except _Twice as error:
+        raise Corrupt("cannot be read as JSON: a key stands twice", where=where) from error
     except (ValueError, RecursionError) as error:
-        raise Corrupt(f"not readable as JSON: {error}", where=where) from error
+        raise Corrupt("cannot be read as JSON", where=where) from error
 
 
 def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
     # Two readers of a document with a key twice see two images.
     if len(dict(pairs)) != len(pairs):
-        raise ValueError("a key stands twice")
+        raise _Twice
     return dict(pairs)
 
 

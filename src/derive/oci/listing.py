@@ -69,7 +69,7 @@ def _entries(data: bytes, where: str) -> list[object]:
     try:
         document = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise Corrupt(f"not readable as JSON: {error}", where=where) from error
+        raise Corrupt("cannot be read as JSON", where=where) from error
     entries = document.get("manifests") if isinstance(document, Mapping) else None
     if not isinstance(entries, list):
         raise Corrupt("no index of what refers to an image", where=where)

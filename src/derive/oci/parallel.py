@@ -64,8 +64,19 @@ def _verdict(remote: Remote, message: str, failure: Failure) -> DeriveError:
     detail = [f"tried     {remote.place}: {failure.reason}"]
     if isinstance(failure, Wrong):
         return Corrupt(f"{remote.repository}: {message}", detail=[*failure.detail, *detail])
-    if failure.status in (401, 403):
+    return Unavailable(f"{remote.repository}: {message}", detail=detail, hint=_next(remote, failure))
+
+
+def _next(remote: Remote, failure: Failure) -> str:
+    """Return what a person can do; what a registry refuses it refuses the next time, too."""
+    status = failure.status or 0
+    if status == 405:
+        return "this registry takes no writes (it may be read-only): name another one with --registry"
+    if status in (401, 403):
         hint = f"may you write there? Then run: docker login {remote.host}"
-    else:
-        hint = "run it again when the registry answers: what it took stays there"
-    return Unavailable(f"{remote.repository}: {message}", detail=detail, hint=hint)
+        return hint if status == 401 else f"{hint}; a registry that is read-only answers so, too"
+    if 400 <= status < 500 and status != 429:
+        return "the registry refuses this, and will again: look at what it says, and at the repository's name"
+    if status >= 500:
+        return "does this registry take writes, and has it space? Run it again then: what it took stays there"
+    return "run it again when the registry answers: what it took stays there"

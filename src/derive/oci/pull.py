@@ -72,9 +72,11 @@ class Puller:
         documents = _Kept(store, self._registries)
         served = documents.manifest(reference)
         platforms = [] if platform is None else [platform]
+        if isinstance(served.document, Index) and not served.document.manifests:
+            raise Corrupt(f"{reference}: an empty index, which names no image")
         if isinstance(served.document, Index) and platform is None:
             platforms = [choose([name for name, _ in served.document.manifests])]
-        pin = pin_served(store, documents, reference, served, platforms)
+        pin = pin_served(store, documents, reference, served, platforms, strict=True)
         image = pin.images[0]
         self._moved += [image.config] if image.config.digest in documents.fetched else []
         self._bring(reference, [blob for blob in image.blobs if blob not in self._moved], expect)

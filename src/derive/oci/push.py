@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from derive.canonical import Digest, sha256
-from derive.errors import Corrupt, Unavailable, expected_got
+from derive.errors import Corrupt, Missing, Unavailable, expected_got
 from derive.images.oci import MANIFEST_TYPE, Descriptor
-from derive.images.referrers import read_referrer, referrers_of
+from derive.images.referrers import broken_referrers, read_referrer, read_whole, referrers_of
 from derive.net.progress import Progress
 from derive.oci.listing import Listed, with_listed
 from derive.oci.parallel import at_once, told
@@ -54,12 +54,14 @@ def plan_push(store: LocalStore, remote: Remote, image: Digest, *, referrers: bo
     """Find out what the repository lacks of an image, and of what refers to it.
 
     Raises:
-        Missing, Corrupt: when the store does not hold the image, or it is none.
+        Missing, Corrupt: when the store does not hold the image or all of what refers to it, or it is none.
         Unavailable: when the registry does not say.
     """
     store.protect(())
     store.has_blob(image)
-    document = image_document(b"".join(store.read_blob(image)), where=f"image {image.short}")
+    document = image_document(read_whole(store, image), where=f"image {image.short}")
+    if referrers:
+        _require_referrers(store, image)
     attached = tuple(_referrer(store, one) for one in (referrers_of(store, image) if referrers else ()))
     blobs = distinct(blob for one in (document, *attached) for blob in one.blobs)
     for blob in blobs:
@@ -107,8 +109,19 @@ def push(
     return Pushed(plan=plan, moved=moved, before=before, listed_by=listed_by)
 
 
+def _require_referrers(store: LocalStore, image: Digest) -> None:
+    """Refuse to leave out an attestation that is lost: who pulls the image would take it for one that has none."""
+    broken = broken_referrers(store, image)
+    if broken:
+        raise Missing(
+            f"the store does not hold all of what refers to {image}",
+            detail=[f"referrer  {one.manifest.short}: {one.what}" for one in broken],
+            hint="attest it again (derive attest), or push without any of it: --no-referrers",
+        )
+
+
 def _referrer(store: LocalStore, manifest: Digest) -> Document:
-    data = b"".join(store.read_blob(manifest))
+    data = read_whole(store, manifest)
     found = read_referrer(data)
     own = Descriptor(media_type=MANIFEST_TYPE, digest=manifest, size=len(data))
     listed = Listed(manifest=own, artifact_type=found.artifact_type, annotations=found.annotations)

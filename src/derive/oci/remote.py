@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from types import MappingProxyType
+from urllib.parse import urlsplit
 
 from derive.canonical import Digest
 from derive.images.oci import INDEX_TYPE
@@ -22,6 +23,8 @@ from derive.oci.documents import ACCEPT, LONGEST_MANIFEST
 from derive.oci.logins import SystemLogins
 from derive.oci.urls import blob_url, manifest_url, uploads_url
 
+_READS = frozenset(("GET", "HEAD"))
+_LONGEST_PATH = 200
 _TAKEN = frozenset((200, 201, 202, 204))
 
 
@@ -181,4 +184,6 @@ class Remote:
         words = error_words(answer.body)
         if words:
             failure.reason = f"{failure.reason} ({words})"
+        if method not in _READS:
+            failure.reason = f"{failure.reason}, asked to {method} {urlsplit(url).path[:_LONGEST_PATH]}"
         raise failure

@@ -18,6 +18,8 @@ from derive.oci.reference import Reference
 from derive.oci.registry import Registries, Served
 from derive.store.protocol import Store
 
+_FALSE_INDEX = "the index is wrong: have it pushed anew, or pull the image by its own digest"
+
 
 class Documents(Protocol):
     """Where manifests and configs come from: the registries, or a store that may have them already."""
@@ -44,14 +46,26 @@ def resolve_oci(store: Store, registries: Registries, reference: Reference, plat
 
 
 def pin_served(
-    store: Store, documents: Documents, reference: Reference, served: Served, platforms: Sequence[str]
+    store: Store,
+    documents: Documents,
+    reference: Reference,
+    served: Served,
+    platforms: Sequence[str],
+    *,
+    strict: bool = False,
 ) -> OciPin:
-    """Find what a reference means of which the manifest or index is there; raises as :func:`resolve_oci`."""
+    """Find what a reference means of which the manifest or index is there; raises as :func:`resolve_oci`.
+
+    An image that is for another platform than its index says is told, and with ``strict`` Corrupt.
+    """
     top = _keep(store, served.body)
     if isinstance(served.document, Index):
         manifests = dict(served.document.manifests)
         _require(reference, platforms, tuple(manifests))
-        images = [_member(store, documents, reference, platform, manifests[platform]) for platform in set(platforms)]
+        images = [
+            _member(store, documents, reference, platform, manifests[platform], strict=strict)
+            for platform in set(platforms)
+        ]
         index: Digest | None = top
     else:
         descriptor = Descriptor(media_type=served.media_type, digest=top, size=len(served.body))
@@ -77,7 +91,7 @@ def _require(reference: Reference, platforms: Sequence[str], known: Sequence[str
 
 
 def _member(
-    store: Store, documents: Documents, reference: Reference, platform: str, descriptor: Descriptor
+    store: Store, documents: Documents, reference: Reference, platform: str, descriptor: Descriptor, *, strict: bool
 ) -> OciImage:
     """Read the manifest that an index names for a platform."""
     inner = Reference(repository=reference.repository, tag=None, digest=descriptor.digest)
@@ -86,9 +100,19 @@ def _member(
         detail = expected_got(f"{descriptor.size} bytes", f"{len(served.body)} bytes")
         raise Corrupt("a manifest of another size than its index states", where=str(inner), detail=detail)
     image = _image(store, documents, inner, served, descriptor)
+    if strict and not _agree(platform, image.platform):
+        message = f"{reference}: the image is for another platform than its index says"
+        raise Corrupt(
+            message, detail=[f"image     {inner}", *expected_got(platform, image.platform)], hint=_FALSE_INDEX
+        )
     if image.platform.split("/")[:2] != platform.split("/")[:2]:
         documents.note(f"{reference}: the index says {platform}, the image's own config {image.platform}")
     return OciImage(platform=platform, manifest=descriptor, config=image.config, layers=image.layers)
+
+
+def _agree(said: str, own: str) -> bool:
+    """Say whether two platforms are the same; a variant that only one of them states is no contradiction."""
+    return all(one == other for one, other in zip(said.split("/"), own.split("/"), strict=False))
 
 
 def _image(

@@ -24,6 +24,7 @@ class Kind(Enum):
     DATABASE = "database"
     INDEX = "image index"
     ROOT = "root"
+    REFERRER = "referrer"
     PROOF = "git proof"
     ORPHAN = "orphan"
     STRAY = "stray file"

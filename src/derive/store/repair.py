@@ -18,6 +18,7 @@ from typing import assert_never
 from derive.canonical import Digest, Json
 from derive.derivations.model import FlatOutput, ResolvedDerivation
 from derive.errors import DeriveError, Interrupted
+from derive.store.attached import lost_referrers
 from derive.store.blobs import sync_folder
 from derive.store.findings import Finding, Kind
 from derive.store.graph import StoredDerivation, fetches
@@ -58,8 +59,9 @@ def repair(store: LocalStore, findings: Iterable[Finding], bring: Bring) -> tupl
         HostRefuses: when the store cannot be written.
         Interrupted: on Ctrl-C; what was mended stays so, and the same again goes on.
     """
-    order = [Kind.INDEX, Kind.DERIVATION, Kind.REALISATION, Kind.BLOB, Kind.LISTING, Kind.TREE_ROWS, Kind.FOLDER]
-    ranks = {kind: rank for rank, kind in enumerate([*order, Kind.STRAY, Kind.DATABASE, Kind.ROOT, Kind.PROOF])}
+    first = [Kind.INDEX, Kind.DERIVATION, Kind.REALISATION, Kind.BLOB, Kind.REFERRER, Kind.LISTING, Kind.TREE_ROWS]
+    last = [Kind.FOLDER, Kind.STRAY, Kind.DATABASE, Kind.ROOT, Kind.PROOF]
+    ranks = {kind: rank for rank, kind in enumerate([*first, *last])}
     found = sorted((one for one in findings if one.kind is not Kind.ORPHAN), key=lambda one: ranks[one.kind])
     done: list[Repair] = []
     for finding in found:
@@ -74,8 +76,8 @@ def repair(store: LocalStore, findings: Iterable[Finding], bring: Bring) -> tupl
 def _mend(store: LocalStore, finding: Finding, bring: Bring) -> tuple[str, bool]:
     """Do what can be done, and say it; True when all is well then."""
     match finding.kind:
-        case Kind.BLOB:
-            return _blob(store, finding, bring)
+        case Kind.BLOB | Kind.REFERRER:
+            return (_blob if finding.kind is Kind.BLOB else _referrer)(store, finding, bring)
         case Kind.LISTING:
             return _tree(store, finding.digest), True
         case Kind.FOLDER | Kind.STRAY:
@@ -109,6 +111,23 @@ def _blob(store: LocalStore, finding: Finding, bring: Bring) -> tuple[str, bool]
             return "; ".join(["moved aside", f"not brought back: {error.message}", _ASKED_AGAIN, *said]), False
         return "; ".join(["moved aside", *(said or [_FORGOTTEN])]), True
     return "brought back", True
+
+
+def _referrer(store: LocalStore, finding: Finding, bring: Bring) -> tuple[str, bool]:
+    """Bring back what is gone of a referrer, or forget it: while it is named, the image is not pushed without it."""
+    manifest = finding.digest
+    for _ in range(2):  # the manifest first: only it says what else there has to be
+        for one in lost_referrers(store, take_inventory(store)):
+            if one.manifest == manifest:
+                try:
+                    for blob in one.absent:
+                        bring(blob, f"what refers to {one.image.short}", None)
+                except Interrupted:
+                    raise
+                except DeriveError:
+                    store.database.remove_referrer(one.image, manifest)
+                    return "forgotten: attest the image again (derive attest), or pull it again", True
+    return "whole again", True
 
 
 def _without(store: LocalStore, blob: Digest) -> list[str]:

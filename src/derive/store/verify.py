@@ -19,6 +19,7 @@ from pathlib import Path
 from derive.canonical import Digest
 from derive.derivations.model import FlatOutput, Output, TreeOutput
 from derive.errors import Corrupt, DeriveError, Missing
+from derive.store.attached import image_name, images_referred_by, lost_referrers, orphaned_envelopes
 from derive.store.findings import Finding, Kind, Verified
 from derive.store.folders import files_in, folder_differs, shown
 from derive.store.hashing import Expected, Wrong, batches, wrong_of
@@ -121,6 +122,7 @@ class _Look:
         findings, count = check_rows(self.store)
         self.findings.extend(findings)
         self.roots()
+        self.referrers()
         self.orphans()
         self._collect()
         self.listings()
@@ -232,6 +234,14 @@ class _Look:
                 lost = "it cannot be run; derive it again"
                 self.findings.append(Finding(kind=Kind.ROOT, name=root.title, what=what, lost=lost))
 
+    def referrers(self) -> None:
+        """Say what of an image's attestations, and of all else that refers to it, is lost."""
+        for one in lost_referrers(self.store, self.inventory):
+            name = image_name(self.inventory, one.image)
+            lost = "what it says of the image: attest it again (derive attest), or pull it again"
+            what = f"it refers to {name}: {one.what}"
+            self.findings.append(Finding(kind=Kind.REFERRER, name=one.manifest.hex, what=what, lost=lost))
+
     def _is_there(self, output: Output) -> bool:
         match output:
             case TreeOutput(digest):
@@ -247,13 +257,21 @@ class _Look:
         for root in self.inventory.roots:
             named.update(output.digest for output in run_outputs(self.store, self.inventory, root))
         named |= read_leases(self.store.root / "tmp").blobs
-        for blob in sorted(self.inventory.blobs.keys() - named):
+        orphans = self.inventory.blobs.keys() - named
+        said = dict(orphaned_envelopes(self.store, self.inventory, orphans))
+        for blob in sorted(orphans):
             what = f"nothing names it ({self.inventory.blobs[blob]} bytes): derive store gc removes it"
+            if blob in said:
+                name = image_name(self.inventory, said[blob])
+                what = f"an attestation of {name}, whose manifest is gone: attest it again before gc removes this"
             self.findings.append(Finding(kind=Kind.ORPHAN, name=blob.hex, what=what))
         self.findings += _strays(self.store.root)
 
     def _lost(self, blob: Digest) -> str:
         trees = [tree for tree, blobs in self.inventory.tree_blobs.items() if blob in blobs]
+        images = images_referred_by(self.store, self.inventory, blob)
+        if images:
+            return f"what it says of {', '.join(image_name(self.inventory, one) for one in images)}: attest it again"
         return self._named([FlatOutput(blob), *map(TreeOutput, trees)])
 
     def _named(self, outputs: Iterable[Output]) -> str:

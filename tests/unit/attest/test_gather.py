@@ -9,12 +9,13 @@ from typing import NoReturn
 
 import pytest
 
-from derive.attest.attach import attest, envelope_of
+from derive.attest.attach import attest
 from derive.attest.check import check_attestations
 from derive.attest.facts import ImageFacts
 from derive.attest.gather import image_facts, image_here
 from derive.attest.provenance import provenance
 from derive.attest.sets import lock_sets
+from derive.attest.statement import ENVELOPE_TYPE
 from derive.build.engine import engine_digest
 from derive.canonical import Digest, Json, encode, sha256
 from derive.derivations.model import closure
@@ -132,19 +133,34 @@ def test_the_same_said_again_is_attached_once(store: LocalStore) -> None:
     assert len(referrers_of(store, known.image)) == 2
 
 
-def test_what_was_attached_holds_and_what_is_damaged_is_a_finding(store: LocalStore) -> None:
+def test_what_was_attached_holds_and_what_is_damaged_is_passed_over_and_proves_nothing(store: LocalStore) -> None:
     known = derived(store)
     (made, _) = attest(store, known, [KEY])
     assert check_attestations(store, known.image, known, POLICY, frozenset()).findings == ()
-    envelope = envelope_of(store, made.manifest)
-    assert envelope is not None
-    path = store.blob_path(_blob(store, made.manifest))
+    envelope = _blob(store, made.manifest)
+    path = store.blob_path(envelope)
     path.chmod(0o600)
     path.write_bytes(b"damaged")
-    found = check_attestations(store, known.image, known, POLICY, frozenset()).findings
-    assert any(made.manifest.short in text for text in found)
-    assert "provenance: there is none" in found
-    attest(store, known, [OTHER])
+    found = check_attestations(store, known.image, known, POLICY, frozenset())
+    assert found.findings == ("provenance: there is none",)
+    assert found.unreadable == {made.manifest: f"the bytes of blob {envelope.short} no longer have its digest"}
+    path.unlink()
+    found = check_attestations(store, known.image, known, POLICY, frozenset())
+    assert str(envelope) in found.unreadable[made.manifest]
+    with LocalStore(store.root) as again:
+        assert attest(again, known, [KEY])[0] == made
+        assert check_attestations(again, known.image, known, POLICY, frozenset()).findings == ()
+
+
+@pytest.mark.parametrize("data", [b"rubbish", b"[" * 100_000, b"\xff", b"{}"])
+def test_what_others_attach_and_nobody_can_read_breaks_nothing(store: LocalStore, data: bytes) -> None:
+    known = derived(store)
+    attest(store, known, [KEY])
+    added = attach(store, known.image, ENVELOPE_TYPE, data, {})
+    found = check_attestations(store, known.image, known, POLICY, frozenset())
+    assert (found.findings, list(found.unreadable)) == ((), [added])
+    assert "recursion" not in found.unreadable[added]
+    assert "Expecting" not in found.unreadable[added]
 
 
 def _blob(store: LocalStore, manifest: Digest) -> Digest:

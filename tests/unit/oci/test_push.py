@@ -244,8 +244,30 @@ def test_a_refusal_says_what_the_registry_says(proxy: FaultProxy, store: LocalSt
     proxy.add("POST", "status", status=403, times=9, body=said)
     with pytest.raises(Unavailable) as caught:
         push_to(proxy.url, "a/refused", store, DIGEST)
-    assert caught.value.detail[0].endswith("403 Forbidden (DENIED no more? room)")
+    said_there = "403 Forbidden (DENIED no more? room), asked to POST /v2/a/refused/blobs/uploads/"
+    assert caught.value.detail[0].endswith(said_there)
     assert f"docker login {proxy.url.removeprefix('http://')}" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (405, "this registry takes no writes"),
+        (403, "a registry that is read-only answers so, too"),
+        (400, "the registry refuses this, and will again"),
+        (404, "the registry refuses this, and will again"),
+        (500, "does this registry take writes, and has it space?"),
+    ],
+)
+def test_a_registry_that_takes_no_writes_is_said_to_with_what_it_was_asked(
+    proxy: FaultProxy, store: LocalStore, status: int, says: str
+) -> None:
+    proxy.add("POST", "status", status=status, times=99)
+    with pytest.raises(Unavailable) as caught:
+        push_to(proxy.url, "a/readonly", store, DIGEST)
+    assert caught.value.detail[0].endswith(", asked to POST /v2/a/readonly/blobs/uploads/")
+    assert says in str(caught.value.hint)
+    assert status == 500 or "run it again" not in str(caught.value.hint).lower()
 
 
 # Reading back

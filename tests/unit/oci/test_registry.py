@@ -282,7 +282,7 @@ def test_a_registry_that_serves_no_image_is_passed_over_and_told_when_it_is_the_
 ) -> None:
     fault.serve("/v2/library/small/manifests/1", Reply(body=b"<html>log in to this network</html>"))
     assert Place(fault.url, server.url).resolve("library/small:1").index is not None
-    with pytest.raises(Corrupt, match="not readable as JSON"):
+    with pytest.raises(Corrupt, match="cannot be read as JSON"):
         Place(fault.url).resolve("library/small:1")
 
 

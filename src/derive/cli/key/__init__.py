@@ -17,7 +17,7 @@ SUBCOMMANDS = {
     "new": "make a key, and print its public half",
     "list": "list your keys and those that the project trusts",
     "show": "print a key's public half, as it stands in pyproject.toml",
-    "revoke": "take a key's word no more on this machine, and say what to change in the project",
+    "revoke": "take a key's word no more for this user, and say what to change in the project",
 }
 
 EXAMPLES = """\

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Take a key's word no more on this machine, for good; and say what to change in the project that trusts it.
+"""Take a key's word no more for this user, for good; and say what to change in the project that trusts it.
 
 Edge: the user's data folder, the project, standard streams.
 """
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         answer(str(key.id))
     if not is_new:
         note("it was revoked before")
-    note("on this machine it neither signs nor counts from now on")
+    note("for this user, on this machine, it neither signs nor counts from now on")
     for name in key.trusted:
         note(f"others still trust it: take {name!r} out of [tool.derive.trust.keys] in pyproject.toml, and say so")
     if policy is not None and key.trusted and len(policy.keys) <= policy.threshold:
