@@ -38,3 +38,6 @@ def test_a_second_run_answers_the_same_and_a_record_of_the_first_holds(derived: 
     assert body["digest"] == derived.digests[PLATFORMS[0]]
     assert body["new_findings"] == []
     assert "no findings that the record does not have" in second.err
+    other = derive("verify", "probe", "--platform", PLATFORMS[1], "--store", str(derived.store), "--against", str(file))
+    assert other.code == 2
+    assert f"expected  {PLATFORMS[1]}" in other.err

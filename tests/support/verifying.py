@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from derive.canonical import sha256
 from derive.derivations.model import Platform
 from derive.images.modes import ModeTable
+from derive.images.oci import ImageConfig
 from derive.trees.listing import Entry, File, Listing, Symlink
 from derive.verify import texts
 from derive.verify.declarations import VerifyDecl, parse_verify
@@ -20,6 +21,7 @@ from derive.verify.facts import FileFacts
 from derive.verify.findings import Finding
 from derive.verify.image import ImageTree
 from derive.verify.judge import Report, judge
+from derive.verify.objects import AR_MAGIC, read_archive
 from derive.verify.rules.wheels import Resolution
 from support.elves import X86_64, elf
 
@@ -72,21 +74,25 @@ def image(
     platform: Platform = "linux/amd64",
     plain: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
+    config: ImageConfig | None = None,
 ) -> ImageTree:
-    """Return an image of some files, all executable but for ``plain``, and of links."""
+    """Return an image of some files, all executable but for ``plain``, of links, and of a config or its variables."""
+    config = config or ImageConfig(environment={"PATH": "/usr/bin"} | dict(environment or {}))
     entries: dict[bytes, Entry] = {path.encode(): Symlink(target.encode()) for path, target in (links or {}).items()}
     facts: dict[str, FileFacts] = {}
     for path, data in files.items():
         entries[path.encode()] = File(executable=path not in plain, size=len(data), sha256=sha256(data))
         facts[sha256(data).hex] = probed(path.encode(), data)
     listing = Listing.of(entries)
-    return ImageTree(name="x", platform=platform, listing=listing, facts=facts, environment=environment or {})
+    return ImageTree(name="x", platform=platform, listing=listing, facts=facts, config=config)
 
 
 def probed(path: bytes, data: bytes) -> FileFacts:
     """Return the facts of a file."""
     if data.startswith(ELF_MAGIC):
         return read_elf(io.BytesIO(data), lambda at, count: data[at : at + count], len(data))
+    if data.startswith(AR_MAGIC):
+        return read_archive(lambda at, count: data[at : at + count], len(data))
     if texts.is_metadata(path):
         return FileFacts(wheel=texts.wheel_facts(data))
     if texts.is_record(path) or texts.is_list(path):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unix ar archives, as .deb packages use them: where each member lies, and nothing between or after them.
+"""Unix ar archives, as .deb packages and linkers use them: where each member lies, and nothing between or after them.
 
 Core: no IO. Bytes come from the function that the caller gives.
 """
@@ -28,8 +28,8 @@ class ArMember:
     size: int
 
 
-def read_ar(archive: str, read: ReadAt, size: int) -> tuple[ArMember, ...]:
-    """Return the members of an ar archive of ``size`` bytes, in order.
+def read_ar(archive: str, read: ReadAt, size: int, *, most: int = _MEMBERS) -> tuple[ArMember, ...]:
+    """Return the members of an ar archive of ``size`` bytes, in order; more than ``most`` are refused.
 
     Raises:
         Corrupt: when it is no ar archive, is cut short, or holds bytes that belong to no member.
@@ -41,8 +41,8 @@ def read_ar(archive: str, read: ReadAt, size: int) -> tuple[ArMember, ...]:
     while offset < size:
         if offset + _HEADER > size:
             raise broken(archive, "bytes after the last member of an ar archive")
-        if len(members) == _MEMBERS:
-            raise broken(archive, f"an ar archive of more than {_MEMBERS} members")
+        if len(members) == most:
+            raise broken(archive, f"an ar archive of more than {most} members")
         member = _parse(archive, read(offset, _HEADER), offset)
         end = member.offset + member.size
         if end > size:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verify an image without running it: libraries, GPU code, requirements, owners, links, licences; exit 1 at a finding.
+"""Verify an image without running it: libraries, GPU code, requirements, links, config, licences; 1 at a finding.
 
 Edge: the store, files that are named, standard streams.
 """
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         found = verify_image(project, wanted.name, wanted.platform, store, options, progress_for_stderr())
     if args.record:
         Path(args.record).write_bytes(_document(found))
-    new = _new(found, before) if before is not None else None
+    new = _new(found, before, args.against) if before is not None else None
     if wants_json(args):
         more: dict[str, Json] = {} if new is None else {"new_findings": list(new)}
         answer_record("verify", found.name, {"digest": str(found.manifest), **found.body, **more})
@@ -78,12 +78,15 @@ def _document(found: VerifiedImage) -> bytes:
     return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
-def _new(found: VerifiedImage, before: Mapping[str, Json]) -> Sequence[Json]:
-    from derive.verify.compare import moved, new_findings
+def _new(found: VerifiedImage, before: Mapping[str, Json], file: str) -> Sequence[Json]:
+    from derive.verify.compare import moved, moved_exceptions, new_findings, require_platform
 
+    require_platform(before, found.body["platform"], file)
     new = new_findings(found.body, before)
     for key in moved(found.body, before):
         note(f"moved since that record: {key}")
+    for line in moved_exceptions(found.body, before):
+        note(line)
     note(f"{len(new) or 'no'} findings that the record does not have")
     return new
 

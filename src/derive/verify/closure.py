@@ -6,11 +6,12 @@ Core: no IO.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from derive.derivations.declarations import WheelsDecl
 from derive.derivations.model import Derivation
 from derive.derivations.scope import Scope, references
+from derive.images.oci import ImageConfig
 from derive.lock.wishes import PythonWish
 from derive.net.names import normalise
 from derive.verify.rules.wheels import Resolution
@@ -77,10 +78,6 @@ def _wheels(scope: Scope, image: str) -> Iterator[WheelsDecl]:
         waiting += [target for key, target in references(declared.declaration) if key != "root"]
 
 
-def environment_of(image: Derivation) -> Mapping[str, str]:
-    """Return the environment of an image's config."""
-    config = image.arguments["config"]
-    assert isinstance(config, Mapping)
-    environment = config["environment"]
-    assert isinstance(environment, Mapping)
-    return {str(name): str(value) for name, value in environment.items()}
+def config_of(image: Derivation) -> ImageConfig:
+    """Return how a container of an image is started."""
+    return ImageConfig.from_document(image.arguments["config"])

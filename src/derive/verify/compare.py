@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from derive.canonical import Json
-from derive.errors import InputErrors
+from derive.errors import InputErrors, Problem, expected_got
 
 _KIND = "verify"
 
@@ -27,6 +27,18 @@ def recorded(data: bytes, file: str) -> Mapping[str, Json]:
     return body
 
 
+def require_platform(before: Mapping[str, Json], platform: Json, file: str) -> None:
+    """Refuse a record of another platform: all of it would differ, and none of that would say anything."""
+    if before.get("platform") != platform:
+        problem = Problem(
+            where=f"{file}: body.platform",
+            message="a record of another platform",
+            detail=expected_got(str(platform), str(before.get("platform", "none"))),
+            hint="compare with a record of this platform, or name that one with --platform",
+        )
+        raise InputErrors([problem])
+
+
 def new_findings(now: Mapping[str, Json], before: Mapping[str, Json]) -> Sequence[Json]:
     """Return the findings that an earlier record does not have, however many versions of packages moved."""
     known = {_same(one) for one in _findings(before)}
@@ -34,14 +46,33 @@ def new_findings(now: Mapping[str, Json], before: Mapping[str, Json]) -> Sequenc
 
 
 def moved(now: Mapping[str, Json], before: Mapping[str, Json]) -> Sequence[str]:
-    """Return the names of what else is another than in an earlier record."""
-    return [key for key in sorted(now) if key != "looked_at" and now[key] != before.get(key)]
+    """Return the names of what else is another than in an earlier record; exceptions are told one by one."""
+    return [key for key in sorted(now) if key not in ("looked_at", "exceptions") and now[key] != before.get(key)]
+
+
+def moved_exceptions(now: Mapping[str, Json], before: Mapping[str, Json]) -> Sequence[str]:
+    """Return a line for each exception that is used now and not as it stands in an earlier record, and the reverse.
+
+    One whose reason or pattern changed is both. How many findings it takes is no part of it.
+    """
+    ours, theirs = ([_named(one) for one in _entries(body, "exceptions")] for body in (now, before))
+    added = [f"an exception that it does not have: {one}" for one in ours if one not in theirs]
+    return [*added, *(f"an exception that is gone: {one}" for one in theirs if one not in ours)]
+
+
+def _named(exception: Mapping[str, Json]) -> str:
+    keys = [key for key in ("path", "owner", "about", "licence") if key in exception]
+    named = ", ".join(f"{key} {exception[key]}" for key in keys)
+    return f"{exception.get('rule')}: {named}: {exception.get('reason')}"
 
 
 def _findings(body: Mapping[str, Json]) -> list[Mapping[str, Json]]:
-    found = body["findings"]
-    assert isinstance(found, list | tuple)
-    return [one for one in found if isinstance(one, Mapping)]
+    return _entries(body, "findings")
+
+
+def _entries(body: Mapping[str, Json], key: str) -> list[Mapping[str, Json]]:
+    found = body.get(key, ())
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list | tuple) else []
 
 
 def _same(finding: Mapping[str, Json]) -> tuple[Json, ...]:

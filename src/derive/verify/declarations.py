@@ -54,12 +54,11 @@ class DriverDecl(Keyed):
 
 
 class ServingDecl(Keyed):
-    """Whose GPU code the service runs: it must be there for the machines' GPUs.
+    """The machines' GPUs, which all GPU code in the image must be for.
 
     Of the owners in ``separate``, which have code for each GPU in files of its own, each file is for one of them.
     """
 
-    owners: Patterns
     separate: tuple[str, ...] = ()
     devices: dict[ImagePlatform, Annotated[tuple[Annotated[str, AfterValidator(_device)], ...], Some]]
 
@@ -74,7 +73,7 @@ class LoadedDecl(Keyed):
 
 
 class ExceptionDecl(Keyed):
-    """A finding that is known, and why it is none; patterns have ``*`` and ``?``, and ``*`` spans slashes.
+    """A finding that is known, and why it is none; patterns are those of ``fnmatch``, where ``*`` spans slashes.
 
     ``licence`` is what a person found, where the package does not say.
     """

@@ -74,6 +74,19 @@ class ElfFacts:
         return {key: value for key, value in found.items() if value not in (None, [], {}, "")}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class ObjectFacts:
+    """For what some objects of a static archive are, as in the headers of ELF files."""
+
+    machine: int
+    bits: int
+    is_little: bool
+
+    def document(self) -> Json:
+        """Return it as it stands among a tree's facts."""
+        return {"machine": self.machine, "bits": self.bits, "little": self.is_little}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WheelFacts:
     """A distribution's METADATA. ``licence`` is ``unknown`` where it says nothing usable."""
@@ -113,11 +126,12 @@ class FileFacts:
     """What is known of one file's contents.
 
     ``script`` is the line after ``#!``; ``paths`` what a RECORD or one of dpkg's lists names, escaped; ``licence`` what
-    a copyright file states.
+    a copyright file states; ``objects`` for what the objects in a static archive are, each kind once.
     """
 
     elf: ElfFacts | None = None
     gpu: GpuFacts | None = None
+    objects: tuple[ObjectFacts, ...] | None = None
     script: str | None = None
     wheel: WheelFacts | None = None
     paths: tuple[str, ...] | None = None
@@ -129,6 +143,7 @@ class FileFacts:
         found: dict[str, Json] = {
             "elf": self.elf.document() if self.elf else None,
             "gpu": self.gpu.document() if self.gpu else None,
+            "objects": None if self.objects is None else [one.document() for one in self.objects],
             "script": self.script,
             "wheel": self.wheel.document() if self.wheel else None,
             "paths": None if self.paths is None else list(self.paths),
@@ -143,11 +158,12 @@ NOTHING = FileFacts()
 
 def read_facts(document: Mapping[str, object]) -> FileFacts:
     """Read what ``FileFacts.document`` gives."""
-    elf, wheel, packages = document.get("elf"), document.get("wheel"), document.get("packages")
+    elf, wheel, packages, objects = (document.get(key) for key in ("elf", "wheel", "packages", "objects"))
     paths, gpu, script, licence = (document.get(key) for key in ("paths", "gpu", "script", "licence"))
     return FileFacts(
         elf=_elf(elf) if isinstance(elf, Mapping) else None,
         gpu=_gpu(gpu) if isinstance(gpu, Sequence) else None,
+        objects=_objects(objects) if isinstance(objects, Sequence) else None,
         script=script if isinstance(script, str) else None,
         wheel=_wheel(wheel) if isinstance(wheel, Mapping) else None,
         paths=_texts(paths) if isinstance(paths, Sequence) else None,
@@ -168,6 +184,10 @@ def _gpu(value: Sequence[Mapping[str, object]]) -> GpuFacts:
         assert isinstance(count, int)
         units.append((tuple(parse_code(text) for text in _texts(one["for"])), count))
     return GpuFacts(units=tuple(units))
+
+
+def _objects(value: Sequence[Mapping[str, int]]) -> tuple[ObjectFacts, ...]:
+    return tuple(ObjectFacts(machine=one["machine"], bits=one["bits"], is_little=bool(one["little"])) for one in value)
 
 
 def _elf(value: Mapping[str, object]) -> ElfFacts:

@@ -13,6 +13,7 @@ from functools import cached_property
 from derive.archives.names import resolve
 from derive.canonical import escape, unescape
 from derive.derivations.model import TRIPLET, Platform
+from derive.images.oci import ImageConfig
 from derive.trees.listing import File, Listing, Symlink
 from derive.verify import texts
 from derive.verify.facts import NOTHING, ElfFacts, FileFacts, PackageFacts, WheelFacts
@@ -56,7 +57,7 @@ class Package:
 class ImageTree:
     """What rules look at. ``parts`` are the trees that no package manager knows, by the name of their derivation.
 
-    ``environment`` is that of the image's config.
+    ``config`` is how a container of it is started.
     """
 
     name: str
@@ -64,7 +65,12 @@ class ImageTree:
     listing: Listing
     facts: Mapping[str, FileFacts]
     parts: Sequence[tuple[str, frozenset[bytes]]] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
+    config: ImageConfig = field(default_factory=ImageConfig)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment that programs are started with."""
+        return self.config.environment
 
     @property
     def triplet(self) -> str:
@@ -92,8 +98,12 @@ class ImageTree:
 
     def real(self, path: bytes) -> bytes | None:
         """Return where a path leads, all links followed; None when nothing is there, or they loop."""
-        end = resolve(path, self.links)
+        end = self.led(path)
         return end if end is not None and end in self.listing else None
+
+    def led(self, path: bytes) -> bytes | None:
+        """Return where a path leads, whether or not something is there; None when links loop."""
+        return resolve(path, self.links)
 
     @cached_property
     def located(self) -> Sequence[tuple[bytes, File, FileFacts]]:

@@ -15,10 +15,17 @@ from derive.images.modes import ModeTable
 from derive.verify.exceptions import Excepted, apply_exceptions
 from derive.verify.findings import Finding, Owner
 from derive.verify.image import ImageTree
+from derive.verify.rules.config import Accounts, config_findings
 from derive.verify.rules.gpu import DriverNeed, GpuRow, driver_findings, driver_need, gpu_findings, gpu_table
 from derive.verify.rules.licences import licence_findings, licences
 from derive.verify.rules.native import library_findings, platform_findings
-from derive.verify.rules.paths import interpreter_findings, link_findings, owner_findings, privilege_findings
+from derive.verify.rules.paths import (
+    interpreter_findings,
+    link_findings,
+    owner_findings,
+    privilege_findings,
+    record_findings,
+)
 from derive.verify.rules.wheels import Resolution, requirement_findings
 
 if TYPE_CHECKING:
@@ -77,9 +84,13 @@ def judge(
     modes: ModeTable,
     *,
     file: str,
+    accounts: Accounts | None = None,
     more: Sequence[Finding] = (),
 ) -> Report:
-    """Judge an image by every rule; ``file`` is where its exceptions stand, ``more`` what was found of its layers."""
+    """Judge an image by every rule; ``file`` is where its exceptions stand, ``more`` what was found of its layers.
+
+    ``accounts`` are the image's, and needed where its config names a user.
+    """
     need = driver_need(image, declared)
     found = [
         *platform_findings(image),
@@ -87,9 +98,11 @@ def judge(
         *gpu_findings(image, declared),
         *driver_findings(need, image, declared),
         *requirement_findings(image, resolution),
+        *record_findings(image),
         *owner_findings(image),
         *interpreter_findings(image),
         *link_findings(image),
+        *config_findings(image, accounts or Accounts()),
         *privilege_findings(image, modes),
         *licence_findings(image),
         *more,

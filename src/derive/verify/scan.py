@@ -24,6 +24,7 @@ from derive.verify import texts
 from derive.verify.elf import ELF_MAGIC, gpu_facts, read_elf
 from derive.verify.facts import FileFacts
 from derive.verify.fatbin import FATBIN_MAGIC, Malformed, ReadAt, containers, ptx_text
+from derive.verify.objects import AR_MAGIC, read_archive
 
 HEAD = 512
 """Bytes of a file that say what it is."""
@@ -57,6 +58,9 @@ def probe(store: LocalStore, path: bytes, file: File, scratch: Path) -> FileFact
     if head.startswith(ELF_MAGIC):
         with opened(store, file, scratch) as (stream, read):
             return read_elf(stream, read, file.size)
+    if head.startswith(AR_MAGIC):
+        with opened(store, file, scratch) as (_, read):
+            return read_archive(read, file.size)
     if head.startswith(FATBIN_MAGIC):
         with opened(store, file, scratch) as (_, read):
             return _lone_fatbin(read, file.size)

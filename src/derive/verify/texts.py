@@ -97,7 +97,8 @@ def first_line(head: bytes) -> str | None:
     """Return what stands after ``#!`` in the first line of a script; None for everything else."""
     if not head.startswith(b"#!"):
         return None
-    return escape(head[2:].partition(b"\n")[0].strip())
+    # As the kernel does: a carriage return is part of the interpreter's name.
+    return escape(head[2:].partition(b"\n")[0].strip(b" \t"))
 
 
 def _fields(stanza: str) -> Mapping[str, str]:

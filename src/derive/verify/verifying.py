@@ -24,12 +24,14 @@ from derive.errors import Missing
 from derive.images.modes import ModeTable
 from derive.project import Project
 from derive.store.local import LocalStore
+from derive.store.protocol import read_all
 from derive.trees.listing import File, Symlink
-from derive.verify.closure import RECORDED, environment_of, parts_of, resolution_of, root_of, to_probe
+from derive.verify.closure import RECORDED, config_of, parts_of, resolution_of, root_of, to_probe
 from derive.verify.declarations import FOLDER, VerifyDecl, verify_decl
 from derive.verify.facts import FileFacts, read_facts
 from derive.verify.image import ImageTree
 from derive.verify.judge import Report, judge
+from derive.verify.rules.config import GROUPS, USERS, Accounts, names_accounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +81,14 @@ def _report(
     outputs = realise(plan_for(image_facts(name, root, trees), store), store, options, progress)
     document = json.loads(b"".join(store.read_blob(outputs["out"].digest)))
     facts = {key: read_facts(value) for key, value in document["files"].items()}
+    image = _tree(store, name, target, Digest(document["tree"]), facts, parts)
     return judge(
-        _tree(store, name, target, Digest(document["tree"]), facts, parts),
+        image,
         declared,
         resolution_of(scope, name),
         ModeTable.from_document(target.arguments["modes"]),
         file=f"{FOLDER}/{name}.toml",
+        accounts=_accounts(store, image),
     )
 
 
@@ -117,8 +121,19 @@ def _tree(
         listing=store.listing(tree),
         facts=facts,
         parts=[(part.name, _paths(store, part)) for part in listed],
-        environment=environment_of(target),
+        config=config_of(target),
     )
+
+
+def _accounts(store: LocalStore, image: ImageTree) -> Accounts:
+    """Read an image's accounts, where its config names one."""
+    contents = {}
+    for path in (USERS, GROUPS) if names_accounts(image.config.user) else ():
+        real = image.real(path)
+        file = image.listing.get(real) if real is not None else None
+        if isinstance(file, File):
+            contents[path] = read_all(store, file)
+    return Accounts.read(contents)
 
 
 def _paths(store: LocalStore, part: Derivation) -> frozenset[bytes]:

@@ -8,7 +8,7 @@ import pytest
 from derive.derivations.scope import load_scope
 from derive.errors import InputErrors
 from derive.records.model import record
-from derive.verify.compare import moved, new_findings, recorded
+from derive.verify.compare import moved, moved_exceptions, new_findings, recorded, require_platform
 from derive.verify.declarations import parse_verify, verify_decl
 from support.projects import project
 from support.verifying import SOUND, findings, image, verified
@@ -48,7 +48,8 @@ def test_an_exception_of_one_platform_is_stale_there_alone() -> None:
         ('[[exceptions]]\nrule = "link"\npath = "a"\nlicence = "MIT"\nreason = "r"\n', "says which it is"),
         ('[[exceptions]]\nrule = "stale"\npath = "*"\nreason = "r"\n', "no such rule"),
         ('[driver]\nversion = "new"\n', "not a version of a driver"),
-        ('[serving]\nowners = ["a"]\n[serving.devices]\n"linux/amd64" = ["sm_121a"]\n', "a GPU is not"),
+        ('[serving.devices]\n"linux/amd64" = ["sm_121a"]\n', "a GPU is not"),
+        ('[serving]\nowners = ["a"]\n[serving.devices]\n', "unknown key"),
         ("[sreving]\n", "unknown key"),
         ("[", "not valid TOML"),
     ],
@@ -82,6 +83,32 @@ def test_a_finding_is_new_when_the_record_does_not_have_it() -> None:
     assert moved(before, known) == []
     assert [one["path"] for one in new_findings(now, known) if isinstance(one, dict)] == ["/b"]
     assert moved(now, known) == ["findings"]
+
+
+def test_exceptions_that_came_changed_or_went_are_told_and_are_no_findings() -> None:
+    tree = image(SOUND, LINKS)
+    second = KNOWN.replace("/a", "/b")
+    before, other, more = (
+        json.loads(json.dumps(verified(tree, text).document()))
+        for text in (KNOWN + second, KNOWN.replace("nobody", "no one") + second, KNOWN.replace("/a", "*"))
+    )
+    assert moved_exceptions(before, before) == []
+    assert moved_exceptions(other, before) == [
+        "an exception that it does not have: link: path /a: no one follows it",
+        "an exception that is gone: link: path /a: nobody follows it",
+    ]
+    assert moved_exceptions(more, before)[0] == "an exception that it does not have: link: path *: nobody follows it"
+    assert [new_findings(one, before) for one in (other, more)] == [[], []]
+    assert moved(other, before) == []
+
+
+def test_a_record_of_another_platform_is_refused() -> None:
+    body = json.loads(json.dumps(verified(image(SOUND, platform="linux/arm64")).document()))
+    with pytest.raises(InputErrors) as caught:
+        require_platform(body, "linux/amd64", "f.json")
+    (problem,) = caught.value.problems()
+    assert problem.where == "f.json: body.platform"
+    assert problem.detail == ("expected  linux/amd64", "got       linux/arm64")
 
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b'{"kind": "image", "body": {"findings": []}}', b'{"kind": "verify"}'])

@@ -3,17 +3,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from derive.images.modes import ModeTable, Rule
+from derive.images.oci import ImageConfig
+from derive.verify.judge import judge
+from derive.verify.rules.config import GROUPS, USERS, Accounts
 from derive.verify.rules.wheels import Resolution
+from support.archives import ar
 from support.elves import AARCH64, elf, fatbin
-from support.verifying import SITE, SOUND, deb, findings, image, verified, wheel
+from support.verifying import SITE, SOUND, deb, declared, findings, image, verified, wheel
 
 LIB = "usr/lib/x86_64-linux-gnu"
 EXTENSION = f"{SITE}/pkg/_c.so"
 
-SERVING = '[serving]\nowners = ["pkg"]\n[serving.devices]\n"linux/amd64" = ["sm_90", "sm_121"]\n'
+SERVING = '[serving.devices]\n"linux/amd64" = ["sm_90", "sm_121"]\n'
 
 
 def test_a_sound_image_has_no_findings() -> None:
@@ -29,6 +35,18 @@ def test_an_elf_file_for_another_machine_is_found() -> None:
 
 def test_an_elf_file_that_cannot_be_read_is_found() -> None:
     assert findings(image({**SOUND, EXTENSION: elf()[:30]})) == [("platform", f"/{EXTENSION}", "")]
+
+
+def test_an_object_for_another_machine_in_a_static_archive_is_found() -> None:
+    members = (
+        (b"/", b"symbols"),
+        (b"a.o/", elf()),
+        (b"b.o/", elf(AARCH64)),
+        (b"c.o/", elf(AARCH64)),
+        (b"d.bc/", b"BC"),
+    )
+    files = {**SOUND, "opt/libx.a": ar(*members), "opt/liby.a": ar(*members[:2]), "opt/libz.a": ar()[:8] + b"cut"}
+    assert findings(image(files)) == [("platform", "/opt/libx.a", "machine 183"), ("platform", "/opt/libz.a", "")]
 
 
 # libraries
@@ -110,7 +128,7 @@ def test_a_symbol_version_that_the_library_does_not_define_is_found() -> None:
 # GPU code and driver
 
 
-def test_a_file_that_is_served_and_has_no_code_for_a_gpu_of_the_machines_is_found() -> None:
+def test_a_file_without_code_for_a_gpu_of_the_machines_is_found() -> None:
     files = {**SOUND, **wheel("pkg", files=("pkg/_c.so",)), EXTENSION: elf(gpu=fatbin("sm_80", "sm_120f"))}
     assert findings(image(files), SERVING) == [("gpu", f"/{EXTENSION}", "sm_90")]
 
@@ -125,7 +143,7 @@ def test_ptx_that_the_machines_driver_is_too_old_for_is_no_code() -> None:
 
 
 def test_where_each_gpu_has_files_of_its_own_every_file_is_for_one_and_every_gpu_has_one() -> None:
-    text = SERVING.replace('owners = ["pkg"]', 'owners = ["other"]\nseparate = ["pkg"]')
+    text = '[serving]\nseparate = ["pkg"]\n' + SERVING
     names = ("pkg/a.so", "pkg/b.so")
     files = {**SOUND, **wheel("pkg", files=names), f"{SITE}/pkg/a.so": elf(gpu=fatbin("sm_121a"))}
     files[f"{SITE}/pkg/b.so"] = elf(gpu=fatbin("sm_90a"))
@@ -138,11 +156,22 @@ def test_where_each_gpu_has_files_of_its_own_every_file_is_for_one_and_every_gpu
     ]
 
 
-def test_gpu_code_of_what_is_not_served_is_listed_and_no_finding() -> None:
+def test_gpu_code_is_judged_whoever_has_it_and_excepted_by_name_for_each_gpu() -> None:
     files = {**SOUND, **wheel("aside", files=("aside/_c.so",)), f"{SITE}/aside/_c.so": elf(gpu=fatbin("sm_80"))}
-    report = verified(image(files), SERVING)
-    assert report.findings == ()
-    assert [(row.owner.name, row.usable) for row in report.gpu] == [("aside", {"sm_90": 0, "sm_121": 0})]
+    files["opt/nobody.so"] = elf(gpu=fatbin("sm_90"))
+    aside, nobody = f"/{SITE}/aside/_c.so", "/opt/nobody.so"
+    found = [("gpu", nobody, "sm_121"), ("gpu", aside, "sm_121"), ("gpu", aside, "sm_90")]
+    assert findings(image(files), SERVING) == found
+    known = '[[exceptions]]\nrule = "gpu"\nowner = "aside"\nabout = "sm_121"\nreason = "not run there"\n'
+    report = verified(image(files), SERVING + known)
+    assert [(one.path, one.about) for one in report.findings] == [(nobody, "sm_121"), (aside, "sm_90")]
+    assert [row.usable for row in report.gpu if row.owner.name == "aside"] == [{"sm_90": 0, "sm_121": 0}]
+
+
+def test_gpu_code_without_a_gpu_to_judge_it_by_is_found() -> None:
+    files = {**SOUND, EXTENSION: elf(gpu=fatbin("sm_121"))}
+    assert findings(image(files)) == [("gpu", f"/{EXTENSION}", "devices")]
+    assert findings(image(files), SERVING.replace("amd64", "arm64")) == [("gpu", f"/{EXTENSION}", "devices")]
 
 
 def test_the_oldest_driver_follows_from_the_cuda_that_files_are_linked_to() -> None:
@@ -218,6 +247,12 @@ def test_a_path_that_two_packages_claim_is_found() -> None:
     assert findings(image(files)) == [("two-owners", f"/{SITE}/x/a.py", "wheel two")]
 
 
+def test_a_file_that_a_record_lists_and_the_image_does_not_have_is_found() -> None:
+    files = {**SOUND, **wheel("pkg", files=("pkg/a.py", "pkg/b.py"))}
+    del files[f"{SITE}/pkg/b.py"]
+    assert findings(image(files)) == [("record", f"/{SITE}/pkg/b.py", "")]
+
+
 def test_a_folder_that_two_packages_have_is_nobody_s() -> None:
     assert findings(image({**SOUND, **deb("d", "usr/bin", "usr/bin/env"), **wheel("one", files=("x/a.py",))})) == []
 
@@ -229,6 +264,9 @@ def test_a_folder_that_two_packages_have_is_nobody_s() -> None:
         (b"#! /usr/bin/python3 -I", True),
         (b"#!/usr/bin/env python3", True),
         (b"#!/usr/bin/env -S python3 -I", True),
+        (b"#!/usr/bin/python3.13\t-I ", True),
+        (b"#!/usr/bin/python3.13\r", False),
+        (b"#!/usr/bin/env python3\r", False),
         (b"#!/usr/bin/perl -w", False),
         (b"#!/usr/bin/env ruby", False),
         (b"#!", False),
@@ -251,6 +289,65 @@ def test_links_lead_somewhere() -> None:
 def test_a_set_id_bit_of_the_mode_table_is_found() -> None:
     modes = ModeTable((Rule(path=b"usr/bin/env", mode=0o4755),))
     assert findings(image(SOUND), modes=modes) == [("privilege", "/usr/bin/env", "")]
+
+
+# the config
+
+
+def configured(**said: Any) -> list[tuple[str, str]]:
+    """Return (about, what) of what is found of a config."""
+    accounts = Accounts.read({USERS: b"root:x:0:0::/root:/bin/sh\n# old:\n", GROUPS: b"staff:x:50:\n"})
+    files = {**SOUND, "opt/run": b"\x7f", "opt/notes": b""}
+    links = {"bin": "usr/bin", "opt/python": "../bin/python3.13", "work": "opt"}
+    tree = image(files, links, plain=("opt/notes",), config=ImageConfig(**said))
+    found = judge(tree, declared(), Resolution(), ModeTable(), file="f", accounts=accounts).findings
+    assert all((one.rule.value, str(one.owner)) == ("config", "file images/x.toml") for one in found)
+    return [(one.about, one.what) for one in found]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"entrypoint": ("/opt/python",), "command": ("gone",)},
+        {"command": ("env",)},
+        {"entrypoint": ("python3.13",), "environment": {"PATH": "/opt:/bin"}},
+        {"entrypoint": ("./run",), "working_folder": "/work"},
+        {"user": "0:0"},
+        {"user": "65534"},
+        {"user": "root:staff"},
+        {"working_folder": "/"},
+        {"working_folder": "/run/x"},
+    ],
+)
+def test_what_a_config_names_is_there_through_links_and_the_path(said: dict[str, Any]) -> None:
+    assert configured(**said) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "about", "what"),
+    [
+        ({"entrypoint": ("/opt/gone",)}, "/opt/gone", "the program of entrypoint is not in the image"),
+        ({"command": ("/opt/notes",)}, "/opt/notes", "the program of command is no executable file"),
+        ({"command": ("/opt",)}, "/opt", "the program of command is no executable file"),
+        ({"entrypoint": ("run",)}, "run", "the program of entrypoint is in no folder of PATH"),
+        (
+            {"entrypoint": ("./run",), "working_folder": "/bin"},
+            "./run",
+            "the program of entrypoint is not in the image",
+        ),
+        ({"user": "old"}, "old", "the user old is not in the image's /etc/passwd"),
+        ({"user": "0:wheel"}, "wheel", "the group wheel is not in the image's /etc/group"),
+        ({"working_folder": "/gone"}, "/gone", "the working folder /gone is not in the image"),
+        ({"working_folder": "/opt/run"}, "/opt/run", "the working folder /opt/run is not in the image"),
+        ({"environment": {"PATH": "/bin:/gone"}}, "/gone", "PATH has /gone, which is no folder of the image"),
+        ({"environment": {"PATH": "/bin:bin"}}, "bin", "PATH has a folder that is not absolute"),
+    ],
+)
+def test_what_a_config_names_and_the_image_does_not_have_is_found(said: dict[str, Any], about: str, what: str) -> None:
+    ((found, text),) = configured(**said)
+    assert found == about
+    assert text.startswith(what)
 
 
 # licences

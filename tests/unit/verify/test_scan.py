@@ -14,7 +14,7 @@ from derive.trees.listing import File, Listing, Location
 from derive.trees.pack import NewFile, add_members
 from derive.verify import scan as scanning
 from derive.verify.scan import probe, scan
-from support.archives import Zip, put, wheel
+from support.archives import Zip, ar, put, wheel
 from support.elves import AARCH64, cubin, elf, fatbin
 
 BIG = elf(AARCH64, soname="libbig.so", gpu=fatbin("sm_121a", "compute_120/9.0"), data=bytes(5 << 20))
@@ -25,6 +25,7 @@ FILES = {
     b"demo/k.fatbin": fatbin("sm_120f"),
     b"demo/k.ptx": b"// a comment\n.version 9.2\n.target sm_103a\n.address_size 64\n",
     b"demo/no.ptx": b".version of nothing\n",
+    b"demo/libd.a": ar((b"/", b""), (b"a.o/", elf(AARCH64)), (b"b.o/", elf(AARCH64))),
     b"demo/run": b"#!/usr/bin/env python3\n",
     b"demo/__init__.py": b"x = 1\n",
     b"demo/empty": b"",
@@ -59,6 +60,7 @@ def test_each_kind_of_file_is_known_by_its_contents(store: LocalStore, tmp_path:
         b"demo/k.fatbin": [{"for": ["sm_120f"], "count": 1}],
         b"demo/k.ptx": [{"for": ["compute_103a/9.2"], "count": 1}],
     }
+    assert found[b"demo/libd.a"] == {"objects": [{"machine": AARCH64, "bits": 64, "little": True}]}
     assert found[b"demo/run"] == {"script": "/usr/bin/env python3"}
     assert not {b"demo/__init__.py", b"demo/empty", b"demo/no.ptx"} & found.keys()
     assert found[b"demo-1.0.dist-info/METADATA"].keys() == {"wheel"}

@@ -28,7 +28,7 @@ VERSIONS: Mapping[str, int] = {
     "bytecode": 1,
     "record": 1,
     "kernel": 1,
-    "facts": 1,
+    "facts": 2,
     "split": 1,
     "layer": 1,
     "image": 1,

@@ -29,7 +29,7 @@ def _scanned(request: ResolvedDerivation, context: Context) -> Mapping[str, Json
     scratch = Path(context.scratch).parent
     found = scan(context.store, context.store.listing(request.tree("tree")), scratch, jobs=context.jobs)
     context.log(f"{len(found)} files of which there is something to say")
-    return {"derive": "facts/1", "files": {key: facts.document() for key, facts in found.items()}}
+    return {"derive": "facts/2", "files": {key: facts.document() for key, facts in found.items()}}
 
 
 def _union(request: ResolvedDerivation, context: Context) -> Mapping[str, Json]:

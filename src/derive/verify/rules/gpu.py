@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPU code: what the service runs has code for the machines' GPUs, and their driver is new enough for it.
+"""GPU code: all that is in the image is for the machines' GPUs, and their driver is new enough for it.
 
 Core: no IO.
 """
@@ -92,18 +92,17 @@ def gpu_table(image: ImageTree, declared: VerifyDecl) -> tuple[GpuRow, ...]:
 
 
 def gpu_findings(image: ImageTree, declared: VerifyDecl) -> Iterator[Finding]:
-    """Yield files that the service runs, and of whose GPU code nothing can be used on a GPU of the machines."""
-    serving, newest = declared.serving, _newest_ptx(declared)
-    if serving is None:
-        return
-    devices = declared.devices(image.platform)
+    """Yield files of whose GPU code nothing can be used on a GPU of the machines, whoever's they are."""
+    newest, devices = _newest_ptx(declared), declared.devices(image.platform)
+    separate = declared.serving.separate if declared.serving is not None else ()
     apart: dict[Owner, set[int]] = {}
     for path, gpu in _files(image):
         owner = image.owner(path)
-        if not _is_among(owner, (*serving.owners, *serving.separate)):
-            continue
+        if not devices:
+            what, hint = "GPU code, and no GPU to judge it by", "say in serving.devices which GPUs the machines have"
+            yield image.finding(Rule.GPU, path, what, about="devices", got=_listed(gpu), hint=hint)
         lacking = [one for one in devices if not any(usable(codes, one, newest) for codes, _ in gpu.units)]
-        if _is_among(owner, serving.separate):
+        if _is_among(owner, separate):
             apart.setdefault(owner, set()).update(set(devices) - set(lacking))
             lacking = lacking if len(lacking) == len(devices) else []
         for device in lacking:
@@ -113,7 +112,7 @@ def gpu_findings(image: ImageTree, declared: VerifyDecl) -> Iterator[Finding]:
                 f"no GPU code that sm_{device} can use",
                 about=f"sm_{device}",
                 expected=_wanted(device, newest),
-                got=", ".join(map(str, sorted(gpu.codes, key=_order))),
+                got=_listed(gpu),
                 hint=_HINT,
             )
     for owner, found in sorted(apart.items(), key=lambda one: str(one[0])):
@@ -128,6 +127,10 @@ def gpu_findings(image: ImageTree, declared: VerifyDecl) -> Iterator[Finding]:
                 expected=_wanted(device, newest),
                 hint=_HINT,
             )
+
+
+def _listed(gpu: GpuFacts) -> str:
+    return ", ".join(map(str, sorted(gpu.codes, key=_order)))
 
 
 def _is_among(owner: Owner, patterns: Iterable[str]) -> bool:

@@ -80,6 +80,18 @@ def platform_findings(image: ImageTree) -> Iterator[Finding]:
                 got=f"machine {elf.machine}, {elf.bits} bits, {'little' if elf.is_little else 'big'}-endian",
                 hint="leave it out of the image, or say in an exception why it is never loaded",
             )
+    for path, _, facts in image.located:
+        for one in facts.objects or ():
+            if (one.machine, one.bits, one.is_little) != (image.machine, 64, True):
+                yield image.finding(
+                    Rule.PLATFORM,
+                    path,
+                    f"a static archive with objects that are not for {image.platform}",
+                    about=f"machine {one.machine}",
+                    expected=f"machine {image.machine}, 64 bits, little-endian",
+                    got=f"machine {one.machine}, {one.bits} bits, {'little' if one.is_little else 'big'}-endian",
+                    hint="leave it out of the image, or say in an exception why nothing is linked with it",
+                )
 
 
 def library_findings(image: ImageTree, declared: VerifyDecl) -> Iterator[Finding]:

@@ -15,11 +15,21 @@ from derive.trees.listing import File
 from derive.verify.findings import Finding, Rule
 from derive.verify.image import ImageTree, shown
 
-_OUTSIDE = (b"proc", b"sys", b"dev", b"run")
+MOUNTED = (b"proc", b"sys", b"dev", b"run")
 """What is mounted over an image when it runs."""
 
 _SET_ID = 0o6000
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def record_findings(image: ImageTree) -> Iterator[Finding]:
+    """Yield files that the RECORD of a wheel lists and the image does not have."""
+    for wheel in image.wheels:
+        for path in sorted(wheel.paths):
+            if path not in image.listing and image.real(path) is None:
+                what = "listed in the wheel's RECORD, and not in the image"
+                hint = "look which derivation or patch leaves it out, or say in an exception why it is not needed"
+                yield image.finding(Rule.RECORD, path, what, hint=hint)
 
 
 def owner_findings(image: ImageTree) -> Iterator[Finding]:
@@ -34,31 +44,38 @@ def owner_findings(image: ImageTree) -> Iterator[Finding]:
 
 def interpreter_findings(image: ImageTree) -> Iterator[Finding]:
     """Yield executable scripts whose interpreter is not in the image."""
-    folders = image.environment.get("PATH", _PATH).split(":")
     for path, file, facts in image.located:
         if facts.script is None or not file.executable:
             continue
-        words = unescape(facts.script).split()
+        words = [word for word in unescape(facts.script).replace(b"\t", b" ").split(b" ") if word]
         wanted = words[0] if words else b""
         if basename(wanted) == b"env":
             named = [word for word in words[1:] if not word.startswith(b"-") and b"=" not in word]
-            if _is_program(image, wanted) and named and _on_path(image, folders, named[0]):
+            if is_program(image, wanted) and named and on_path(image, named[0]):
                 continue
-            wanted = named[0] if named and _is_program(image, wanted) else wanted
-        elif wanted.startswith(b"/") and _is_program(image, wanted):
+            wanted = named[0] if named and is_program(image, wanted) else wanted
+        elif wanted.startswith(b"/") and is_program(image, wanted):
             continue
         what = "a script whose interpreter is not in the image"
         hint = "add the package that has it, or say in an exception why the script is never run"
         yield image.finding(Rule.INTERPRETER, path, what, about=escape(wanted), got=facts.script, hint=hint)
 
 
-def _on_path(image: ImageTree, folders: list[str], name: bytes) -> bool:
+def _path_folders(image: ImageTree) -> list[str]:
+    """Return the folders that programs are looked for in: those of PATH, or what engines set where there is none."""
+    return image.environment.get("PATH", _PATH).split(":")
+
+
+def on_path(image: ImageTree, name: bytes) -> bool:
+    """Say whether a program is in one of the folders of PATH."""
     if b"/" in name:
-        return _is_program(image, name)
-    return any(_is_program(image, folder.encode("utf-8", "surrogateescape") + b"/" + name) for folder in folders)
+        return is_program(image, name)
+    folders = (folder.encode("utf-8", "surrogateescape") for folder in _path_folders(image))
+    return any(is_program(image, folder + b"/" + name) for folder in folders)
 
 
-def _is_program(image: ImageTree, path: bytes) -> bool:
+def is_program(image: ImageTree, path: bytes) -> bool:
+    """Say whether a path leads to an executable file."""
     real = image.real(path)
     entry = image.listing.get(real) if real is not None else None
     return isinstance(entry, File) and entry.executable
@@ -72,7 +89,7 @@ def link_findings(image: ImageTree) -> Iterator[Finding]:
         end = resolve(path, image.links)
         if end is None:
             what = "a link that loops"
-        elif end in image.listing or end.partition(b"/")[0] in _OUTSIDE:
+        elif end in image.listing or end.partition(b"/")[0] in MOUNTED:
             continue
         else:
             what = f"a link to {shown(end)}, which is not in the image"
