@@ -20,7 +20,7 @@ from support.cli import CHECKOUT, derive
 from support.derived import AMD64, ARM64, Derived
 from support.require import skip_or_fail
 
-LAYERS = ("userland", "bytecode", "wheels", "perftest")
+LAYERS = ("userland", "bytecode", "wheels", "perftest", "guard")
 
 
 def tool(name: str, package: str) -> str:
@@ -75,7 +75,8 @@ def test_skopeo_inspects_the_layout_under_our_digest(layout: Layout) -> None:
     seen = json.loads(said(skopeo, "inspect", f"oci:{layout.folder}:probe"))
     assert seen["Digest"] == layout.digest
     assert seen["Layers"] == [layer["digest"] for layer in layout.manifest["layers"]]
-    assert set(seen["Labels"]) == {"io.derive.derivation"}
+    assert set(seen["Labels"]) == {"io.derive.capabilities", "io.derive.derivation"}
+    assert seen["Labels"]["io.derive.capabilities"] == "memory-guard rdma"
     assert re.fullmatch(r"sha256:[0-9a-f]{64}", seen["Labels"]["io.derive.derivation"])
 
 
