@@ -7,7 +7,6 @@ Core: no IO. Imports pydantic, and so stays off the paths where start-up time co
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -15,8 +14,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from derive.errors import Problem
 from derive.net.places import hide_credentials
+from derive.toml import key_path, parse_toml
 
-_MAX_INTEGER = 2**53
+__all__ = ["Content", "Keyed", "Some", "choice", "key_path", "parse_model", "parse_toml", "to_key"]
 
 M = TypeVar("M", bound="Content")
 T = TypeVar("T")
@@ -49,16 +49,6 @@ Some = AfterValidator(_some)
 """For tuples: not pydantic's own least length, which adds its complaint to that about a wrong element."""
 
 
-def parse_toml(data: bytes, file: str) -> tuple[dict[str, Any] | None, list[Problem]]:
-    """Parse TOML; a float becomes ``{"decimal": <its text>}``, since no float enters a hashed document."""
-    try:
-        return _with_decimals(tomllib.loads(data.decode("utf-8"), parse_float=_decimal)), []
-    except UnicodeDecodeError as error:
-        return None, [Problem(where=file, message=f"not valid TOML: not UTF-8, at byte {error.start}")]
-    except (ValueError, RecursionError) as error:
-        return None, [Problem(where=file, message=f"not valid TOML: {error}")]
-
-
 def parse_model(
     model: type[M], data: Mapping[str, Any], where: str, prefix: str = ""
 ) -> tuple[M | None, list[Problem]]:
@@ -73,40 +63,6 @@ def parse_model(
 def choice(name: str) -> str:
     """Return the tag of one alternative of a union; no key path shows it."""
     return f"<{name}>"
-
-
-def key_path(location: tuple[int | str, ...], prefix: str = "") -> str:
-    """Write a key path as it reads in TOML: ``layers[2].from``, with odd keys quoted."""
-    text = prefix
-    for part in location:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        else:
-            plain = part.replace("-", "").replace("_", "").isalnum() and part.isascii()
-            text += ("." if text else "") + (part if plain else f'"{part}"')
-    return text
-
-
-class _Decimal(str):
-    """The source text of a float: tomllib takes no table from whoever parses floats."""
-
-    __slots__ = ()
-
-
-def _decimal(text: str) -> _Decimal:
-    if "inf" in text or "nan" in text:
-        raise ValueError(f"{text} is no number that a document can hold")
-    return _Decimal(text)
-
-
-def _with_decimals(value: Any) -> Any:
-    if isinstance(value, _Decimal):
-        return {"decimal": str(value)}
-    if isinstance(value, dict):
-        return {key: _with_decimals(item) for key, item in value.items()}
-    if isinstance(value, int) and not -_MAX_INTEGER < value < _MAX_INTEGER:
-        raise ValueError(f"{value} is no number that a document can hold: it is beyond 2^53")
-    return [_with_decimals(item) for item in value] if isinstance(value, list) else value
 
 
 _MESSAGES = {

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from derive.trust.policy import Policy
 
 CONTENT_ROOTS = ("lock", "patches", "derivations", "kernels", "images")
-"""The root folders whose files decide bytes."""
+"""The root folders whose files decide an image's bytes."""
+
+LAUNCH_ROOTS = ("recipes", "render", "fabric", "lock", "images")
+"""The root folders whose files decide launch files: what images are made of is not read, but what they are called."""
 
 _PLATFORMS = ("linux/amd64", "linux/arm64")
 _LINK = "a link: content files are ordinary files"
@@ -94,13 +97,8 @@ def load_project(root: Path, more: Callable[[Project], Iterable[Problem]] = lamb
     """
     table = _require_table(root)
     problems = _setting_problems(table)
-    files: dict[str, bytes] = {}
     _end_unfinished(root / "patches")
-    for name in CONTENT_ROOTS:
-        if (root / name).is_symlink():
-            problems.append(Problem(where=name, message=_LINK))
-        else:
-            _read_folder(root / name, name, files, problems)
+    files = read_roots(root, CONTENT_ROOTS, problems)
     build_platform: Platform = "linux/arm64" if table.get("build-platform") == "linux/arm64" else "linux/amd64"
     default_image = table.get("default-image")
     settings = Settings(
@@ -110,6 +108,25 @@ def load_project(root: Path, more: Callable[[Project], Iterable[Problem]] = lamb
     if problems:
         raise InputErrors([*problems, *more(project)])
     return project
+
+
+def load_launching(root: Path) -> dict[str, bytes]:
+    """Read the files that decide launch files, by their path below the project.
+
+    Raises:
+        InputErrors: on links, unreadable files and odd names; all at once.
+    """
+    problems: list[Problem] = []
+    files = read_roots(root, LAUNCH_ROOTS, problems)
+    if problems:
+        raise InputErrors(problems)
+    return files
+
+
+def default_image(root: Path) -> str:
+    """Return the name of a project's default image, empty where it has none; nothing else of it is looked at."""
+    found = _require_table(root).get("default-image")
+    return found if isinstance(found, str) else ""
 
 
 def load_policy(root: Path) -> Policy | None:
@@ -182,6 +199,17 @@ def _end_unfinished(patches: Path) -> None:
         from derive.patches.publish import end_unfinished
 
         end_unfinished(journal.parent)
+
+
+def read_roots(root: Path, names: Iterable[str], problems: list[Problem]) -> dict[str, bytes]:
+    """Read the files of some root folders, by their path below the project; what cannot be read joins the problems."""
+    files: dict[str, bytes] = {}
+    for name in names:
+        if (root / name).is_symlink():
+            problems.append(Problem(where=name, message=_LINK))
+        else:
+            _read_folder(root / name, name, files, problems)
+    return files
 
 
 def _read_folder(folder: Path, prefix: str, files: dict[str, bytes], problems: list[Problem]) -> None:

@@ -59,8 +59,10 @@ def usual_platform(project: Callable[[], Project]) -> Platform | None:
     return None if image is None else image.default_platform
 
 
-def _derived(store: LocalStore, project: Project, name: str, platform: Platform | None) -> Digest:
-    found = recall(store, memo_key(project, name, platform))
+def find_image(store: LocalStore, project: Project, name: str, platform: Platform | None) -> Digest | None:
+    """Return the manifest's digest of what the project makes of a name now; None where it is not derived yet."""
+    key = memo_key(project, name, platform)
+    found = recall(store, key)
     if found is not None:
         return found
     from derive.build.service import evaluate
@@ -70,6 +72,13 @@ def _derived(store: LocalStore, project: Project, name: str, platform: Platform 
         Named(name, "image", platform),
         lambda named: evaluate(project, f"image:{named.name}", named.platform),
     )
+    if found is not None and not store.read_only:
+        store.database.set_memo(key, found.hex)  # evaluating takes longer than all else
+    return found
+
+
+def _derived(store: LocalStore, project: Project, name: str, platform: Platform | None) -> Digest:
+    found = find_image(store, project, name, platform)
     if found is None:
         flag = f" --platform {platform}" if platform else ""
         raise InputErrors.one(f"the image {name} is not derived yet", hint=f"run: derive image {name}{flag}")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 
+from derive.canonical import Digest
+
 
 def common_options() -> argparse.ArgumentParser:
     """Return a parser that others take their common options from."""
@@ -25,6 +27,14 @@ def something(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("empty")
     return text
+
+
+def image_digest(text: str) -> Digest:
+    """Take the whole digest of an image."""
+    try:
+        return Digest.parse(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"not the digest of an image, sha256:<64 hex>: {text!r}") from None
 
 
 def _positive(text: str) -> int:

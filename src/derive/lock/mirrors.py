@@ -39,6 +39,7 @@ from derive.lock.settings import (
     split_security,
 )
 from derive.net.places import ArchivePlace, Mirror
+from derive.net.user import user_config
 
 DEBIAN_VARIABLE = "DERIVE_MIRROR_DEBIAN"
 PYTHON_VARIABLE = "DERIVE_MIRROR_PYTHON"
@@ -198,13 +199,6 @@ class SystemMirrors:
         main = [Mirror(url=index)] if index and is_http(index) else []
         # Folders of this machine serve nobody else: what they hold must not enter a lock.
         return (*main, *(Mirror(url=url, extra=True) for url in settings.extra if is_http(url)))
-
-
-def user_config(environ: Mapping[str, str]) -> Path:
-    """Return where the user's ``config.toml`` lies, whether it is there or not."""
-    base = environ.get("XDG_CONFIG_HOME") or ""
-    folder = Path(base) if Path(base).is_absolute() else Path(environ.get("HOME") or "/") / ".config"
-    return folder / "derive" / "config.toml"
 
 
 def _output(command: Sequence[str], environ: Mapping[str, str], fails: str = "") -> str:

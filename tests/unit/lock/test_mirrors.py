@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from derive.errors import HostRefuses, InputErrors
-from derive.lock.mirrors import SystemMirrors, user_config
+from derive.lock.mirrors import SystemMirrors
 from derive.net.places import ArchiveFolder, ArchiveSite, Mirror
+from derive.net.user import user_config
 
 UBUNTU = ("http://u/ubuntu", "noble", "Ubuntu", "Ubuntu")
 DEBIAN = ("http://a/debian", "trixie", "Debian", "Debian")
