@@ -127,12 +127,16 @@ class SourceDecl(Keyed):
 
 
 class UnpackDecl(Keyed):
-    """One archive, unpacked. ``kind`` says how (``file``: kept as it is); ``strip`` drops folders of a tar or zip."""
+    """One archive, unpacked. ``kind`` says how (``file``: kept as it is); ``strip`` drops folders of a tar or zip.
+
+    ``identity``, of a wheel, is what the tree's digest is taken of.
+    """
 
     builder: Literal["unpack"]
     kind: Literal["deb", "wheel", "sdist", "zip", "tar", "file"]
     source: From = Field(alias="from")
     strip: int = Field(default=0, ge=0, le=8)
+    identity: Identity = "nar"
 
     @model_validator(mode="after")
     def _kind_fits(self) -> UnpackDecl:
@@ -153,15 +157,18 @@ class UnpackDecl(Keyed):
             )
         if self.strip and self.kind not in ("tar", "zip"):
             raise ValueError(f"strip is for tar and zip: a {self.kind} has one layout")
+        if self.identity != "nar" and self.kind != "wheel":
+            raise ValueError(f"identity is for wheels: the digest of a {self.kind} is its NAR's")
         return self
 
 
 class PatchDecl(Keyed):
-    """A tree with the series ``patches/<series>/series`` applied."""
+    """A tree with the series ``patches/<series>/series`` applied; ``identity`` is what its digest is taken of."""
 
     builder: Literal["patch"]
     source: str = Field(alias="from")
     series: str
+    identity: Identity = "nar"
 
 
 class AllowDecl(Keyed):

@@ -269,7 +269,7 @@ class Evaluator:
                 return self._collect(lambda: sources.unpacked(self._scope, name, declaration, host, where))
             case PatchDecl():
                 source = self._node(declaration.source, host)
-                return source and self._patched(name, source, declaration.series)
+                return source and self._patched(name, source, declaration.series, declaration.identity)
             case ScriptDecl():
                 return self._script(name, declared, declaration, host)
             case DebianRootDecl():

@@ -60,7 +60,7 @@ def unpacked(scope: Scope, name: str, decl: UnpackDecl, host: Platform, where: s
         case WheelFrom(set=set_name, wheel=wheel, python=python):
             named = [one for one in wheels(scope, set_name, python, host, where) if one.name == wheel]
             message = f"the lock set {set_name} has no wheel {wheel} for Python {python} on {host}"
-            return steps.unpack_wheel(_one(named, f"{where}.wheel", message))
+            return steps.unpack_wheel(_one(named, f"{where}.wheel", message), decl.identity)
         case _:
             assert_never(decl.source)
 

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Print or write what each node is told: the files that start a shape of a recipe. Nothing is started.
+
+Edge: the project, the site's file, the store, standard streams.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from derive.cli.console import answer, answer_record, note, project_of, project_root, store_folder, table, wants_json
+from derive.cli.options import image_digest, something
+from derive.errors import InputErrors
+from derive.render.show import RIGHT, Answer
+
+if TYPE_CHECKING:
+    import argparse
+
+    from derive.canonical import Json
+    from derive.render.chosen import Chosen
+
+EXAMPLES = """\
+  derive render                          what there is for each node, and the two digests
+  derive render dgx1                     the script that starts that node's container
+  derive render --out launch             all files of all nodes, in a folder
+  derive render --shape tp3-triangle --site lab.toml
+  derive render --why long-prefill-token-threshold
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("node", nargs="?", type=something, metavar="NODE", help="one node alone (default: all)")
+    parser.add_argument("--recipe", type=something, metavar="NAME", help="default: the one of the default image's name")
+    parser.add_argument("--shape", type=something, metavar="NAME", help="default: the site's pick, else the recipe's")
+    parser.add_argument("--image", type=image_digest, metavar="DIGEST", help="default: what the project makes now")
+    parser.add_argument("--site", type=something, metavar="FILE", help="the site's file (default: $DERIVE_SITE, ...)")
+    parser.add_argument("--out", type=something, metavar="DIR", help="write the files into this folder")
+    parser.add_argument("--why", type=something, metavar="KEY", help="say where a value comes from, and render nothing")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Render, answer, and say what stands against a deploy: exit 1 then."""
+    from derive.project import default_image
+    from derive.render.chosen import Chosen
+
+    root = project_root(args)
+    chosen, usual = Chosen(recipe=args.recipe, shape=args.shape, site=args.site), default_image(root)
+    if args.why is not None:
+        return _why(args, root, chosen, usual)
+    from derive.render.service import answered
+
+    found = answered(root, chosen, os.environ, args.image, usual, lambda: project_of(args), lambda: store_folder(args))
+    if args.node not in (None, *found.nodes):
+        hint = f"there is {', '.join(found.nodes)}"
+        raise InputErrors.one(f"no node is called {args.node!r}", where=f"{found.site_file}: nodes", hint=hint)
+    if args.out is not None:
+        from derive.render.folder import write_folder
+
+        write_folder(found.part(args.node), Path(args.out))
+    _answer(args, found)
+    for text in (*(f"note: {one}" for one in found.notes), *found.reasons):
+        note(text)
+    return 1 if found.reasons else 0
+
+
+def _answer(args: argparse.Namespace, found: Answer) -> None:
+    if wants_json(args):
+        answer_record("render", found.subject, found.body_of(args.node))
+    elif args.node is not None and args.out is None:
+        answer(found.files[f"{args.node}/run"])
+    else:
+        answer(f"{table(found.rows, right=RIGHT)}\n\n{table(found.facts)}")
+
+
+def _why(args: argparse.Namespace, root: Path, chosen: Chosen, usual: str) -> int:
+    from derive.recipes.why import why
+    from derive.render.inputs import read_shape
+
+    resolved = read_shape(root, chosen, os.environ, usual)
+    lines = why(resolved, args.why)
+    if wants_json(args):
+        explained: list[Json] = [*lines]
+        answer_record("render-why", args.why, {"shape": resolved.shape, "lines": explained})
+    else:
+        answer("\n".join(lines))
+    return 0
