@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup image check kernels ds41f test gpu lint bench lock clean
+.PHONY: help setup image check kernels ds41f arguments test gpu lint bench lock clean
 
 # Of the person's command line, never of an environment that happens to hold these names.
 ifneq ($(origin IMAGE),command line)
@@ -47,6 +47,9 @@ lint: ## format, lint and types only
 ds41f: setup ## derive the production image cold into two stores, and compare: [ARGS='--record FILE']
 	@.venv/bin/python bench/engine/builds.py ds41f $(ARGS)
 
+arguments: setup ## hold the options read from vLLM's sources against a vLLM that runs (2.5 GB, minutes)
+	@tools/arguments
+
 bench: setup ## measure the engine
 	@.venv/bin/python bench/engine/run.py $(ARGS)
 
@@ -55,5 +58,5 @@ lock: setup ## resolve what the wishes in lock/ want: [ARGS='--outdated']
 
 clean: ## remove .venv and caches; the store stays
 	@[ ! -d .cache/kernels ] || chmod -R u+w .cache/kernels
-	@rm -rf .venv .cache/bootstrap.lock .cache/docker .cache/kernels .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf .venv .cache/arguments .cache/bootstrap.lock .cache/docker .cache/kernels .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find bench derivations kernels src tests -name __pycache__ -prune -exec rm -rf {} +

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a person may write for a thing: ``.``, a name, ``image:``, ``drv:`` or ``tree:`` with one, a digest.
 
+What nodes are told has forms of its own: ``shape:``, ``recipe:``, ``site:``, and ``bundle:`` with a rendered folder.
+
 Core: no IO. What an operand names is found by whoever has a project or a store.
 """
 
@@ -15,10 +17,12 @@ from derive.errors import InputErrors
 
 NameKind: TypeAlias = Literal["any", "image", "drv"]
 DigestKind: TypeAlias = Literal["any", "image", "drv", "tree"]
+LaunchKind: TypeAlias = Literal["shape", "recipe", "site", "bundle"]
 
 _SHORTEST = 12
 _HEX = re.compile(r"[0-9a-f]+")
 _KINDS = ("image", "drv", "tree", "sha256")
+_LAUNCH_KINDS = ("shape", "recipe", "site", "bundle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,37 @@ class ByDigest:
 
 
 Operand: TypeAlias = Working | Named | ByDigest
+
+
+@dataclass(frozen=True, slots=True)
+class Launching:
+    """What nodes are told: a shape (of ``recipe``, None where any may be meant), a recipe, a site, a rendered folder.
+
+    ``name`` is that of the shape; of the others also the path of a file or folder.
+    """
+
+    kind: LaunchKind
+    name: str
+    recipe: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.recipe}/{self.name}" if self.recipe else f"{self.kind}:{self.name}"
+
+
+def parse_launching(text: str) -> Launching | None:
+    """Read an operand of what nodes are told; None where the text is of another kind.
+
+    Raises:
+        InputErrors: when it names nothing.
+    """
+    kind, separator, rest = text.partition(":")
+    if not separator or kind not in _LAUNCH_KINDS:
+        return None
+    recipe, slash, name = rest.rpartition("/") if kind == "shape" else ("", "", rest)
+    if not name or (slash and not recipe):
+        hint = {"shape": "write shape:NAME or shape:RECIPE/NAME", "bundle": "write bundle:FOLDER"}.get(kind)
+        raise InputErrors.one(f"{_shown(text)} names nothing", hint=hint or f"write {kind}:NAME or {kind}:FILE")
+    return Launching(cast("LaunchKind", kind), name, recipe or None)
 
 
 def is_digest(text: str) -> bool:

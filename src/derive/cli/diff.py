@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Say what moved between two derivations, closures, images or trees; exit 1 when something did.
+"""Say what moved between two derivations, images, trees, shapes, recipes or sites; exit 1 when something did.
 
 Edge: the store, standard streams.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from derive.cli.colour import wants_colour
 from derive.cli.console import answer, answer_record, project_of, store_folder, wants_json
+from derive.cli.launching import HELP, launching, run_launching
 from derive.operands import parse_operand
 from derive.store.local import LocalStore
 
@@ -20,21 +21,27 @@ EXAMPLES = """\
   derive diff probe .                            what was derived last, and what is written now
   derive diff image:probe@linux/amd64 image:probe@linux/arm64
   derive diff sha256:3f1c0d9e2a7b sha256:a1b2c3d4e5f6 --contents
+  derive diff shape:tp4-ring shape:tp3-triangle  what nodes are told otherwise
+  derive diff launch .                           a rendered folder, and what would be rendered now
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("first", metavar="A", help="a name, image:, drv: or tree: with one, a digest, or .")
+    parser.add_argument("first", metavar="A", help=HELP)
     parser.add_argument("second", metavar="B", help="likewise; beside . a name means what was derived of it last")
     parser.add_argument("--contents", action="store_true", help="also what moved inside files that are texts")
-    parser.add_argument("--all", action="store_true", help="list every package and path")
+    parser.add_argument("--all", action="store_true", help="list every package and path; show long values whole")
     parser.add_argument("--plain", action="store_true", help="no colour, whatever the terminal")
     parser.add_argument("--platform", choices=("linux/amd64", "linux/arm64"), help="what names are for")
+    parser.add_argument("--site", metavar="FILE", help="with a rendered folder and .: the site that . is rendered for")
 
 
 def run(args: argparse.Namespace) -> int:
     """Compare, and print what moved."""
+    told = launching(args.first, args.second)
+    if told is not None:
+        return run_launching(args, told, why=False)
     from derive.why.compare import compare
     from derive.why.comparison import comparison_body, comparison_lines
     from derive.why.find import Finder

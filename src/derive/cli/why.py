@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from derive.cli.colour import wants_colour
 from derive.cli.console import answer, answer_record, note, project_of, store_folder, wants_json
+from derive.cli.launching import HELP, launching, run_launching
 from derive.errors import InputErrors
 from derive.operands import parse_operand
 from derive.store.local import LocalStore
@@ -28,12 +29,13 @@ EXAMPLES = """\
   derive why /usr/bin/mawk --in probe  where a file of the image comes from
   derive why perftest .                why what was derived last would become what is written now
   derive why drv:3f1c0d9e2a7b drv:a1b2c3d4e5f6
+  derive why shape:tp4-ring shape:tp3-triangle   which key or rule caused each difference
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("operand", metavar="X", help="a name, image:, drv: or tree: with one, a digest, or .")
+    parser.add_argument("operand", metavar="X", help=HELP)
     parser.add_argument("other", nargs="?", metavar="Y", help="why X became Y")
     parser.add_argument(
         "--in", dest="inside", metavar="Y", help="why X is needed by Y; X may also be a package or file"
@@ -41,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="with --in: everything that uses X directly")
     parser.add_argument("--plain", action="store_true", help="no colour, whatever the terminal")
     parser.add_argument("--platform", choices=("linux/amd64", "linux/arm64"), help="what names are for")
+    parser.add_argument("--site", metavar="FILE", help="with a rendered folder and .: the site that . is rendered for")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,6 +52,9 @@ def run(args: argparse.Namespace) -> int:
 
     if args.other is not None and args.inside is not None:
         raise InputErrors.one("two questions at once", hint="why X --in Y, or why X Y")
+    told = None if args.other is None else launching(args.operand, args.other)
+    if told is not None:
+        return run_launching(args, told, why=True)
     if args.all and args.inside is None:
         raise InputErrors.one("--all lists what uses X directly, and needs --in", hint="why X --in Y --all")
     with LocalStore(store_folder(args), reading=True) as store:
