@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`derive render`: what it answers, writes and refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from derive.cli.main import main
+from support.cli import CHECKOUT, derive
+from support.launching import IMAGE, example_site, project_shape, rendered
+
+PROBE = project_shape("probe", "ring4")
+
+
+@pytest.fixture(autouse=True)
+def _nobodys_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("DERIVE_STORE", str(tmp_path / "store"))
+    monkeypatch.delenv("DERIVE_SITE", raising=False)
+
+
+def ran(*arguments: str, root: Path = CHECKOUT, image: bool = True) -> int:
+    return main(["--project", str(root), "render", *arguments, *(("--image", str(IMAGE)) if image else ())])
+
+
+def copied(folder: Path) -> Path:
+    """Copy what decides launch files to a folder, in which it may be changed."""
+    for name in ("recipes", "render", "fabric", "images", "lock"):
+        shutil.copytree(CHECKOUT / name, folder / name)
+    (folder / "pyproject.toml").write_text('[tool.derive]\nformat = 1\ndefault-image = "probe"\n')
+    return folder
+
+
+def changed(root: Path, path: str, old: str, new: str) -> None:
+    text = (root / path).read_text()
+    assert old in text
+    (root / path).write_text(text.replace(old, new, 1))
+
+
+def test_a_node_answers_with_its_script_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran("spark2", "--recipe", "probe") == 0
+    said = capsys.readouterr()
+    assert said.out.encode() == rendered(PROBE).node("spark2")["run"]
+    assert said.err == (
+        "note: no site file: taking the example fabric/examples/ring4.toml, with addresses of documentation\n"
+    )
+
+
+def test_without_a_node_there_is_a_line_for_each_and_both_digests(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran("--recipe", "probe") == 0
+    out = capsys.readouterr().out
+    found = rendered(PROBE)
+    assert [line.split()[:3] for line in out.splitlines()[1:5]] == [
+        [node.name, str(node.rank), node.address] for node in example_site(PROBE).nodes
+    ]
+    assert f"shape bundle   {found.shape}\n" in out
+    assert f"launch bundle  {found.launch}\n" in out
+
+
+def test_a_shape_that_cannot_run_is_rendered_in_full_marked_and_ends_with_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran("--recipe", "ds41f", "--out", "launch") == 1
+    assert "not deployable: needs engram-disk" in capsys.readouterr().err
+    manifest = json.loads((tmp_path / "launch/manifest.json").read_text())
+    assert manifest["deployable"] is False
+    assert "engram-disk" in {need["capability"] for need in manifest["needs"]}
+    assert set(manifest["nodes"]) == {path.parent.name for path in tmp_path.glob("launch/*/run")}
+
+
+def test_the_files_are_the_same_wherever_and_however_the_command_runs(tmp_path: Path) -> None:
+    asked = ("render", "--recipe", "ds41f", "--image", str(IMAGE), "--out")
+    other = copied(tmp_path / "elsewhere")
+    for number, (root, locale) in enumerate(((CHECKOUT, "C"), (other, "C.UTF-8"))):
+        variables = {"LC_ALL": locale, "LANG": locale, "TZ": f"Etc/GMT+{number}", "PYTHONHASHSEED": str(number)}
+        done = derive("--project", str(root), *asked, str(tmp_path / str(number)), env=variables, shuffled=number == 1)
+        assert done.code == 1, done.err
+    first, second = (files_below(tmp_path / str(number)) for number in range(2))
+    assert first == second
+    expected = rendered(project_shape("ds41f", "tp4-ring")).files
+    assert first.keys() == expected.keys()
+    assert {path for path in first if first[path] != expected[path] and "manifest" not in path} == set()
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_one_nodes_files_alone_are_written_when_it_is_named(tmp_path: Path) -> None:
+    assert ran("spark3", "--recipe", "probe", "--out", "launch") == 0
+    assert [path.parent.name for path in tmp_path.glob("launch/*/run")] == ["spark3"]
+
+
+def test_the_record_says_all_that_a_node_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran("spark2", "--recipe", "probe", "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert (record["kind"], record["subject"]) == ("render", "probe:ring4")
+    (node,) = record["body"]["nodes"]
+    assert node["container"] == json.loads(rendered(PROBE).node("spark2")["container.json"])
+    assert (record["body"]["deployable"], record["body"]["shape-bundle"]) == (True, str(rendered(PROBE).shape))
+
+
+def test_the_sites_pick_is_the_shape_and_a_named_one_goes_before_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (CHECKOUT / "fabric/examples/triangle.toml").read_text()
+    (tmp_path / "lab.toml").write_text(f'{text}\n[shapes]\nprobe = "triangle"\n')
+    assert ran("--recipe", "probe", "--site", "lab.toml") == 0
+    said = capsys.readouterr()
+    assert "probe triangle\n" in said.out
+    assert said.err == ""
+    assert ran("--recipe", "probe", "--site", "lab.toml", "--shape", "ring4") == 2
+
+
+def test_a_node_that_the_site_has_not_is_told_with_those_that_it_has(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran("dgx9", "--recipe", "probe") == 2
+    err = capsys.readouterr().err
+    assert "fabric/examples/ring4.toml: nodes: no node is called 'dgx9'" in err
+    assert "hint: there is spark1, spark2, spark3, spark4" in err
+
+
+def test_faults_in_three_files_are_three_located_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = copied(tmp_path / "project")
+    changed(root, "recipes/probe.toml", 'name = "probe"', 'name = "Probe!"')
+    changed(root, "render/run.j2", "{{ reference | shell }}", "{{ reference }}")
+    site = (CHECKOUT / "fabric/examples/ring4.toml").read_text()
+    (tmp_path / "lab.toml").write_text(site.replace("192.0.2.12", "192.0.2.300"))
+    assert ran("--recipe", "probe", "--site", "lab.toml", root=root) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert [line.split(": ")[1] for line in lines[:3]] == ["lab.toml", "recipes/probe.toml", "render/run.j2"]
+    assert lines[3:] == ["error: 3 problems in the input"]
+
+
+def test_an_image_that_is_not_derived_is_missing_with_the_next_step(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = copied(tmp_path / "project")
+    for name in ("derivations", "patches", "kernels"):
+        shutil.copytree(CHECKOUT / name, root / name)
+    changed(root, "pyproject.toml", "format = 1\n", 'format = 1\nbuild-platform = "linux/amd64"\n')
+    assert ran("--recipe", "probe", root=root, image=False) == 3
+    err = capsys.readouterr().err
+    assert "the image probe is not derived yet for linux/arm64" in err
+    assert "run: derive image probe --platform linux/arm64" in err
+
+
+@pytest.mark.parametrize("text", ["probe", "sha256:ab", "5a" * 32, ""])
+def test_an_image_is_named_by_its_whole_digest(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        ran("--recipe", "probe", "--image", text, image=False)
+    assert ended.value.code == 2
+    assert "not the digest of an image" in capsys.readouterr().err
+
+
+def test_why_names_the_rule_of_a_value_that_nobody_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran("--recipe", "ds41f", "--why", "long-prefill-token-threshold") == 0
+    out = capsys.readouterr().out
+    assert "8096" in out
+    assert "max-num-batched-tokens - max-num-seqs x (1 + drafts)" in out
+    assert ran("--recipe", "ds41f", "--why", "long-prefil-token-threshold") == 2
+    assert "long-prefill-token-threshold" in capsys.readouterr().err
