@@ -21,6 +21,7 @@ from derive.records.model import record
 from speed.buildkit import run as run_buildkit
 from speed.hashing import run as run_hashing
 from speed.image import run as run_image
+from speed.launching import run as run_launching
 from speed.layers import run as run_layers
 from speed.machine import facts_of, go_ahead, load
 from speed.memory import run as run_memory
@@ -45,6 +46,7 @@ GROUPS: dict[str, Measure] = {
     "layers": run_layers,
     "memory": run_memory,
     "image": run_image,
+    "launching": run_launching,
     "production": run_production,
     "buildkit": run_buildkit,
 }

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,13 +61,19 @@ class Samples:
         return max(sample.peak_bytes for sample in self.all)
 
 
-def command(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Sample:
+def command(
+    argv: Sequence[str | Path],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    accept: Collection[int] = (0,),
+) -> Sample:
     """Run a command to its end, its output thrown away. The peak is that of its largest process.
 
     Raises:
-        CannotMeasureError: when it fails, with the end of what it wrote to standard error.
+        CannotMeasureError: when it ends with no code that is accepted, with the end of what it wrote to standard error.
     """
-    return _run(argv, env, cwd, watch=False)
+    return _run(argv, env, cwd, watch=False, accept=accept)
 
 
 def watched(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Sample:
@@ -79,7 +85,14 @@ def watched(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None,
     return _run(argv, env, cwd, watch=True)
 
 
-def _run(argv: Sequence[str | Path], env: Mapping[str, str] | None, cwd: Path | None, *, watch: bool) -> Sample:
+def _run(
+    argv: Sequence[str | Path],
+    env: Mapping[str, str] | None,
+    cwd: Path | None,
+    *,
+    watch: bool,
+    accept: Collection[int] = (0,),
+) -> Sample:
     with tempfile.TemporaryFile() as errors:
         started = time.monotonic_ns()
         process = subprocess.Popen(
@@ -89,7 +102,7 @@ def _run(argv: Sequence[str | Path], env: Mapping[str, str] | None, cwd: Path | 
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.monotonic_ns() - started
         process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
+        if process.returncode not in accept:
             errors.seek(max(0, errors.seek(0, os.SEEK_END) - _TAIL))
             text = errors.read().decode(errors="backslashreplace").strip()
             what = f"{' '.join(map(str, argv))}: exit code {process.returncode}"

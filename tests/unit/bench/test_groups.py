@@ -150,7 +150,7 @@ def test_the_machine_is_described_in_words(tmp_path: Path) -> None:
 
 def test_the_program_names_its_groups_and_needs_a_project(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, RUN, "--help"], capture_output=True, text=True, check=True)
-    groups = {"startup", "planning", "why", "patches", "hashing", "layers", "memory", "image"}
+    groups = {"startup", "planning", "why", "patches", "hashing", "layers", "memory", "image", "launching"}
     assert groups <= set(done.stdout.replace(",", " ").split())
     done = subprocess.run([sys.executable, RUN], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
