@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 
 from derive.build.engine import engine_digest
@@ -30,7 +31,7 @@ from derive.records.model import record
 from derive.store.history import runs, steps_of_run
 from derive.store.local import LocalStore
 from derive.trees.materialise import remove_folder
-from speed.limit import compile_ns, inflate_and_hash_ns
+from speed.limit import compile_sources, inflate_and_hash
 from speed.machine import facts_of, load
 from speed.measure import Sample, settled, watched
 
@@ -119,8 +120,8 @@ def _limits(target: Derivation, store: Path) -> dict[str, Json]:
         }
         wheels = [Path(opened.blob_path(name)) for name in sorted(names)]
     return {
-        "inflate_and_hash_ns": inflate_and_hash_ns(wheels, _JOBS),
-        "byte_code_ns": compile_ns(wheels, _JOBS),
+        "inflate_and_hash": dict(asdict(inflate_and_hash(wheels, _JOBS))),
+        "byte_code": dict(asdict(compile_sources(wheels, _JOBS))),
         "wheels": len(wheels),
     }
 
