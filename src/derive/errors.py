@@ -7,6 +7,7 @@ Core: no IO.
     |- InputErrors                   exit 2: wrong usage or input, every problem at once
     |- CheckFailed                   exit 1: the answer is no
     |- BuildFailed                   exit 3: a builder or its script failed; names the log
+    |  |- SeveralFailed              exit 2 or 3, that of the gravest: steps that failed beside each other
     |- Unavailable                   exit 3: host, network, space, upstream
     |  |- UpstreamGone               an upstream no longer serves what the lock names
     |  |- HostRefuses                this machine cannot do it (namespaces, tools, space)
@@ -63,9 +64,14 @@ class DeriveError(Exception):
         return (Problem(where=self.where or "", message=self.message, detail=self.detail, hint=self.hint),)
 
 
+_DIGITS = 18
+"""Longer ones number nothing that is in order, and Python reads none of thousands of digits."""
+
+
 def _natural(text: str) -> list[tuple[int, str]]:
     """Sort key in which line 9 comes before line 10."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text)]
+    parts = re.split(r"(\d+)", text)
+    return [(int(part), "") if part.isdecimal() and len(part) <= _DIGITS else (-1, part) for part in parts]
 
 
 class InputErrors(DeriveError):
@@ -111,6 +117,19 @@ class BuildFailed(DeriveError):
     ) -> None:
         super().__init__(message, where=where, detail=detail, hint=hint)
         self.log = log
+
+
+class SeveralFailed(BuildFailed):
+    """Steps that ran at once failed, each for itself; ``errors`` are sorted by the steps' names."""
+
+    def __init__(self, errors: Sequence[DeriveError]) -> None:
+        super().__init__(f"{len(errors)} steps failed")
+        self.errors = tuple(errors)
+        self.exit_code = max(error.exit_code for error in errors)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Return the problems of every step."""
+        return tuple(problem for error in self.errors for problem in error.problems())
 
 
 class Unavailable(DeriveError):

@@ -23,6 +23,23 @@ from derive.store.blobs import sync_folder
 STANDARD_OUTPUT = "-"
 
 
+def check_output(path: str | Path) -> None:
+    """Find out whether a file can be written there; what is there stays, and nothing comes where nothing was.
+
+    Raises:
+        InputErrors, HostRefuses: as :func:`open_output`.
+    """
+    name = str(path)
+    found = None if name == STANDARD_OUTPUT else _stat(name)
+    if name == STANDARD_OUTPUT or (found is not None and is_stream(found)):
+        return  # to open one could be seen, or wait for its reader
+    target = _target(name, found)
+    staged = _staged(target)
+    with _told(name, staged):
+        os.close(_created(staged))
+        staged.unlink()
+
+
 @contextmanager
 def open_output(path: str | Path) -> Iterator[IO[bytes]]:
     """Yield a file to write to, which takes the place of what was there when all has gone well; ``-`` prints.
@@ -41,13 +58,7 @@ def open_output(path: str | Path) -> Iterator[IO[bytes]]:
         with _as_it_goes(name) as file:
             yield file
         return
-    if found is not None and not stat.S_ISREG(found.st_mode):
-        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a device or socket"
-        raise InputErrors.one(f"this is {kind}, and what is written is one file", where=name)
-    target = Path(os.path.realpath(name))
-    if not target.parent.is_dir():
-        raise InputErrors.one(f"the folder {target.parent} does not exist", where=name)
-    with _replacing(name, target, None if found is None else found.st_mode & 0o777) as file:
+    with _replacing(name, _target(name, found), None if found is None else found.st_mode & 0o777) as file:
         yield file
 
 
@@ -79,6 +90,17 @@ def _stat(name: str) -> os.stat_result | None:
         raise _refusal(name, error) from error
 
 
+def _target(name: str, found: os.stat_result | None) -> Path:
+    """Return the file that is replaced."""
+    if found is not None and not stat.S_ISREG(found.st_mode):
+        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a device or socket"
+        raise InputErrors.one(f"this is {kind}, and what is written is one file", where=name)
+    target = Path(os.path.realpath(name))
+    if not target.parent.is_dir():
+        raise InputErrors.one(f"the folder {target.parent} does not exist", where=name)
+    return target
+
+
 @contextmanager
 def _printed() -> Iterator[IO[bytes]]:
     if sys.stdout is None:
@@ -98,10 +120,10 @@ def _as_it_goes(name: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _replacing(name: str, target: Path, mode: int | None) -> Iterator[IO[bytes]]:
-    staged = target.parent / f".derive-{secrets.token_hex(8)}.partial"
+    staged = _staged(target)
     try:
         with _told(name, staged):
-            with _closed_after(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)) as file:
+            with _closed_after(_created(staged)) as file:
                 yield file
                 file.flush()
                 if mode is not None:
@@ -112,6 +134,14 @@ def _replacing(name: str, target: Path, mode: int | None) -> Iterator[IO[bytes]]
     finally:
         with suppress(OSError):
             staged.unlink(missing_ok=True)
+
+
+def _staged(target: Path) -> Path:
+    return target.parent / f".derive-{secrets.token_hex(8)}.partial"
+
+
+def _created(staged: Path) -> int:
+    return os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
 
 
 @contextmanager

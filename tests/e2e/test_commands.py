@@ -283,7 +283,7 @@ def test_the_completion_script_for_bash_completes_commands_options_and_choices(b
         done = subprocess.run(["bash"], input=line, capture_output=True, text=True, cwd=built.root, check=False)
         return done.stdout.split()
 
-    assert complete("derive", "im") == ["image"]
+    assert complete("derive", "ima") == ["image"]
     assert complete("derive", "") == list(COMMANDS)
     assert complete("derive", "image", "--pl") == ["--platform"]
     assert complete("derive", "image", "--platform", "linux/ar") == ["linux/arm64"]

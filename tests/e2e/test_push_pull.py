@@ -95,6 +95,24 @@ def test_the_default_image_goes_into_a_registry_and_comes_back(small: Small, rea
     assert len(blobs) == 4
 
 
+def test_where_a_pulled_image_cannot_be_written_is_said_before_anything_is_asked(
+    proxy: FaultProxy, tmp_path: Path
+) -> None:
+    here = ["--registry", proxy.url, "--store", str(tmp_path / "store")]
+    refused = run_here("pull", "team/x:1", *here, "--output", str(tmp_path / "none" / "x.tar"))
+    assert (refused.code, refused.out, proxy.seen) == (2, "", [])
+    assert f"the folder {tmp_path / 'none'} does not exist" in refused.err
+
+
+def test_a_tag_is_not_looked_up_offline_and_the_digest_that_it_was_pulled_by_is_named(store: Path) -> None:
+    with LocalStore(store) as opened:
+        opened.database.set_root("pulled", "team/x:1 linux/amd64", Digest.parse(IMAGE.digest))
+    refused = run_here("pull", "team/x:1", "--offline", "--store", str(store))
+    assert (refused.code, refused.out) == (3, "")
+    assert f"pulled    {IMAGE.digest} (linux/amd64)" in refused.err
+    assert "hint: name the digest that is meant: derive pull team/x@sha256:... --offline" in refused.err
+
+
 def test_other_tools_read_what_was_pushed_and_what_was_pulled(store: Path, real: Registry, tmp_path: Path) -> None:
     if shutil.which("skopeo") is None:
         skip_or_fail("skopeo is not installed")

@@ -30,8 +30,10 @@ def test_words_select_options_and_variables() -> None:
     assert names == ["NCCL_IB_HCA"]
 
 
-def test_a_word_that_nothing_has_is_no_error() -> None:
-    assert run_here("schema", "--project", str(ROOT), "nosuchword").answer == "nothing"
+def test_a_word_that_nothing_has_is_answered_with_no_and_may_be_a_misspelled_image() -> None:
+    ran = run_here("schema", "--project", str(ROOT), "ds42f")
+    assert (ran.code, ran.out) == (1, "")
+    assert "nor is a schema pinned for an image of that name: did you mean ds41f?" in ran.err
 
 
 def test_the_record_says_who_reads_a_variable() -> None:
@@ -54,7 +56,8 @@ def test_what_moved_since_it_was_pinned_is_named_without_building_anything(proje
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("probe", "--check"), "recipes/probe.schema.json: no argument schema is pinned"),
+        (("probe", "--check"), "recipes/probe.schema.json: no argument schema is pinned for image probe"),
+        (("probe",), "recipes/probe.schema.json: no argument schema is pinned for image probe"),
         (("probe", "--write", "--offline"), "nothing says how the arguments of probe are read"),
         (("prob", "--write", "--offline"), "no image is named 'prob'"),
     ],

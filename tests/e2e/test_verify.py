@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from derive.canonical import Digest
+from derive.store.local import LocalStore
 from support.small import Small, small_project
 
 KNOWN = """\
@@ -55,6 +57,11 @@ def test_findings_are_answered_excepted_and_compared(small: Small, tmp_path: Pat
     assert small.here("verify").answer == "nothing is wrong"
     assert "the image has no shell" in small.here("verify", "--long").answer
 
+    for name in ("absent.json", "."):
+        refused = small.here("verify", "--against", str(tmp_path / name))
+        assert (refused.code, refused.out) == (2, ""), refused.err
+        assert "cannot be read: " in refused.err
+
     small.write("images/verify/smal.toml", KNOWN)
     assert "did you mean small?" in small.here("verify").err
 
@@ -68,3 +75,20 @@ def test_a_changed_tree_is_probed_again_and_no_other(small: Small) -> None:
     assert again.code == 1
     assert "hello facts" in again.err
     assert "notes facts" not in again.err
+
+
+@pytest.mark.sandbox
+def test_damaged_facts_are_not_believed(small: Small) -> None:
+    assert small.here("verify").code == 1
+    with LocalStore(small.store, reading=True) as store:
+        with store.database.cursor() as cursor:
+            rows = cursor.execute("SELECT outputs FROM realisations WHERE builder LIKE 'facts/%'").fetchall()
+        found = {Digest.parse(json.loads(row[0])["out"].removeprefix("flat:")) for row in rows}
+        (united,) = (one for one in found if b"image-facts" in store.blob_path(one).read_bytes())
+        path = store.blob_path(united)
+    path.chmod(0o600)
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), "files": {}}))
+    small.write("images/verify/small.toml", KNOWN)
+    again = small.here("verify")
+    assert (again.code, again.out) == (3, "")
+    assert f"the bytes of blob {united.short} no longer have its digest" in again.err

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from derive.errors import HostRefuses, InputErrors
-from derive.outfile import leads_to_stream, open_output
+from derive.outfile import check_output, leads_to_stream, open_output
 from support.cli import environment
 
 
@@ -121,3 +121,16 @@ def test_what_goes_past_is_told_from_what_is_kept(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert [leads_to_stream(one) for one in ("-", os.devnull, tmp_path / "pipe")] == [True] * 3
     assert [leads_to_stream(one) for one in (tmp_path, tmp_path / "file", tmp_path / "no", "a\0")] == [False] * 4
+
+
+def test_whether_a_file_can_be_written_is_found_out_without_a_trace(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"before")
+    for name in ("x", "new"):
+        check_output(tmp_path / name)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("x", b"before")]
+    check_output("-")
+    for place in (tmp_path, tmp_path / "x" / "y", tmp_path / "none" / "y"):
+        with pytest.raises(InputErrors):
+            check_output(place)
+    with pytest.raises(HostRefuses, match="cannot write /proc/new"):
+        check_output("/proc/new")

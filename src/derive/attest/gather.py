@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import assert_never, cast
 
+from derive.attest.check import attached
 from derive.attest.facts import ImageFacts, Parameters, licences_of
 from derive.attest.provenance import resolved_id
 from derive.attest.sets import lock_sets
@@ -99,7 +100,10 @@ def _meant(operand: Working | Named, default: str, platform: Platform | None) ->
 
 
 def _stored(finder: Finder, operand: ByDigest, project: Callable[[], Project]) -> FoundDerivation:
-    found = finder.derivation(operand)
+    try:
+        found = finder.derivation(operand)
+    except Missing as error:
+        raise _said_by_others(finder, operand) or error from None
     if found.node.builder != "image":
         raise InputErrors.one(f"{operand} is no image, but {found.node.title}", hint="what there is: derive show")
     if not found.graph.is_whole(found.id):
@@ -109,6 +113,19 @@ def _stored(finder: Finder, operand: ByDigest, project: Callable[[], Project]) -
         nodes={node.id: node for node in graph.closure(found.id)}, fetches=graph.fetches, outputs=graph.outputs
     )
     return FoundDerivation(finder.labelled(below), found.id)
+
+
+def _said_by_others(finder: Finder, operand: ByDigest) -> Missing | None:
+    """Return the error for an image that came with statements about it, and of which nothing else is known here."""
+    found = finder.find(operand)
+    statements = attached(finder.store, found.digest) if isinstance(found, FoundBlob) else ()
+    if not isinstance(found, FoundBlob) or not statements:
+        return None
+    return Missing(
+        f"how the image {found.digest.short} came to be is not known to this store, which has what others say of it",
+        detail=[f"{kind:<12}{blob}" for kind, blob in statements],
+        hint=f"derive attest {found.digest} --check, or find the file to read: derive store path {statements[0][1]}",
+    )
 
 
 def _declared(finder: Finder, found: FoundDerivation, project: Callable[[], Project]) -> FoundDerivation:

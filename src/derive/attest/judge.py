@@ -30,10 +30,12 @@ _MOST = 5
 class Attestation:
     """One statement: the manifests that carry it, what it says in short, and what its signatures are worth.
 
-    ``passed_over`` is why it counts neither for nor against the image, empty where it counts.
+    ``signed_in`` are those of the manifests in which signatures that count stand; ``passed_over`` is why it counts
+    neither for nor against the image, empty where it counts.
     """
 
     manifests: tuple[Digest, ...]
+    signed_in: tuple[Digest, ...]
     kind: str
     judgement: Judgement
     wrong: tuple[str, ...]
@@ -47,7 +49,12 @@ class Attestation:
     @property
     def title(self) -> str:
         """What it is called in a line."""
-        return f"{self.kind or 'attestation'} {self.manifests[0].short}"
+        return f"{self.kind or 'attestation'} {self.place}"
+
+    @property
+    def place(self) -> str:
+        """The manifests in which it is signed, in short; one that carries it where no signature counts."""
+        return ", ".join(one.short for one in self.signed_in or self.manifests[:1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +95,7 @@ def verdict(
     found = tuple(
         _attestation(
             tuple(manifests),
+            tuple(one for one in manifests if judge(envelopes[one], policy, revoked).trusted),
             judge(_merged([envelopes[one] for one in manifests]), policy, revoked),
             *_read(image, payload, known, name),
         )
@@ -103,11 +111,21 @@ def _merged(envelopes: Sequence[Envelope]) -> Envelope:
 
 
 def _attestation(
-    manifests: tuple[Digest, ...], judgement: Judgement, kind: str, away: str, wrong: tuple[str, ...]
+    manifests: tuple[Digest, ...],
+    signed_in: tuple[Digest, ...],
+    judgement: Judgement,
+    kind: str,
+    away: str,
+    wrong: tuple[str, ...],
 ) -> Attestation:
     over = away or ("" if judgement.holds else _worth(judgement))
     return Attestation(
-        manifests=manifests, kind=kind, judgement=judgement, wrong=() if over else wrong, passed_over=over
+        manifests=manifests,
+        signed_in=signed_in,
+        kind=kind,
+        judgement=judgement,
+        wrong=() if over else wrong,
+        passed_over=over,
     )
 
 

@@ -31,13 +31,24 @@ from derive.derivations.model import (
     TreeOutput,
     parse_output,
 )
-from derive.errors import BuildFailed, Corrupt, DeriveError, HostRefuses, InputErrors, Interrupted, Unavailable
+from derive.errors import (
+    BuildFailed,
+    Corrupt,
+    DeriveError,
+    HostRefuses,
+    InputErrors,
+    Interrupted,
+    SeveralFailed,
+    Unavailable,
+)
 from derive.sandbox.outcome import Runner
 from derive.store.database import Realisation
 from derive.store.local import LocalStore
 from derive.store.space import free_bytes as room_on_disk
 
 _LAST_FETCHES_S = 1.0
+_LAST_STEPS_S = 0.5
+"""How long steps that run beside one that failed are waited for before they are stopped: they may be failing, too."""
 
 
 class Progress(Protocol):
@@ -136,6 +147,7 @@ class Executor:
     progress: Progress = field(default_factory=Silent)
     keep_failed: bool = False
     _cancel: threading.Event = field(default_factory=threading.Event)
+    _failed: threading.Event = field(default_factory=threading.Event)
     _outputs: dict[Digest, Mapping[str, Output]] = field(default_factory=dict)
     _notes: Notes | None = None
     _fetching: list[Future[Mapping[str, Output]]] = field(default_factory=list)
@@ -145,7 +157,8 @@ class Executor:
         """Run the plan and return the target's outputs.
 
         Raises:
-            BuildFailed, Unavailable, InputErrors, Corrupt: the first failure; what was finished is kept.
+            BuildFailed, Unavailable, InputErrors, Corrupt: the failure of a step; what was finished is kept.
+            SeveralFailed: those of the steps that were running when the first one failed, and failed too.
             Interrupted: on Ctrl-C, after every sandbox has been stopped.
         """
         self._engine = engine_digest().hex
@@ -161,8 +174,15 @@ class Executor:
         outcome = "failed"
         fetchers = ThreadPoolExecutor(FETCHES_AT_ONCE, thread_name_prefix="fetch")
         workers = ThreadPoolExecutor(self.jobs, thread_name_prefix="build")
+        running: dict[Future[Mapping[str, Output]], Step] = {}
         try:
-            self._run_steps(pending, fetchers, workers)
+            try:
+                self._run_steps(pending, running, fetchers, workers)
+            except DeriveError as error:
+                found = self._with_others(error, running)
+                if found is error:
+                    raise
+                raise found from error
             outcome = "done"
         except KeyboardInterrupt:
             outcome = "stopped"
@@ -184,9 +204,28 @@ class Executor:
         self._cancel.set()
         self.fetch.stop()
 
-    def _run_steps(self, pending: list[Step], fetchers: ThreadPoolExecutor, workers: ThreadPoolExecutor) -> None:
+    def _with_others(self, first: DeriveError, running: Mapping[Future[Mapping[str, Output]], Step]) -> DeriveError:
+        """Stop the steps that still run, and return the failure with those of them that fail too, not being stopped."""
+        others = [future for future in running if future not in self._fetching and not future.cancel()]
+        wait(others, timeout=_LAST_STEPS_S)
+        self.cancel()
+        wait(others)
+        found = [first, *(future.exception() for future in others)]
+        told = [one for one in found if isinstance(one, DeriveError) and not isinstance(one, Interrupted)]
+        # What is not of one step, such as a full disk, is said once.
+        errors = {_named(one): one for one in told}
+        if len(errors) > 1:
+            return SeveralFailed([errors[key] for key in sorted(errors)])
+        return next(iter(errors.values()), first)
+
+    def _run_steps(
+        self,
+        pending: list[Step],
+        running: dict[Future[Mapping[str, Output]], Step],
+        fetchers: ThreadPoolExecutor,
+        workers: ThreadPoolExecutor,
+    ) -> None:
         order = _Order(pending)
-        running: dict[Future[Mapping[str, Output]], Step] = {}
 
         def submit(steps: Iterable[Step]) -> None:
             for step in steps:
@@ -217,7 +256,8 @@ class Executor:
             raise together(failures, len(self._fetching))
 
     def _run_step(self, step: Step) -> Mapping[str, Output]:
-        if self._cancel.is_set():
+        is_fetch = step.action is Action.FETCH
+        if self._cancel.is_set() or (self._failed.is_set() and not is_fetch):
             raise Interrupted("stopped")
         derivation = step.derivation
         started = time.monotonic_ns()
@@ -233,6 +273,8 @@ class Executor:
         except OSError as error:
             raise _translate(error, self.store) from error
         finally:
+            if outcome == "failed" and not is_fetch:
+                self._failed.set()  # before another step takes this one's place
             self.progress.finished(derivation, outcome, time.monotonic_ns() - started)
         return outputs
 
@@ -346,6 +388,12 @@ class _Order:
             if not self._blockers[dependent]:
                 freed.append(self._waiting[dependent])
         return freed
+
+
+def _named(error: DeriveError) -> tuple[str, str]:
+    """Return what a failure is known and sorted by: the name of the step, in which its problems are, and the first."""
+    problem = error.problems()[0]
+    return problem.where, problem.message
 
 
 def _can_be_entered(derivation: Derivation) -> bool:

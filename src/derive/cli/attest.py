@@ -77,14 +77,16 @@ def _attach(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from derive.attest.check import check_attestations
+    from derive.attest.check import attached, check_attestations
     from derive.attest.gather import image_here
     from derive.cli.trusting import require_policy
     from derive.trust.keyring import user_keyring
 
-    policy = require_policy(args, "read it with derive provenance")
     with LocalStore(store_folder(args), reading=True) as store:
         image, facts = image_here(store, lambda: project_of(args), args.operand, args.platform)
+        said = attached(store, image)
+        there = f"find the file to read: derive store path {said[0][1]}" if said else "have it attested first"
+        policy = require_policy(args, there if facts is None else "read it with derive provenance")
         found = check_attestations(store, image, facts, policy, user_keyring().revoked())
     if wants_json(args):
         body: dict[str, Json] = {
@@ -117,12 +119,13 @@ def _tell(what: str, texts: Sequence[str]) -> None:
 
 def _row(one: Attestation) -> tuple[str, ...]:
     verdict = "right" if one.holds else "wrong" if one.wrong else "passed over"
-    return one.manifests[0].short, one.kind, ", ".join(one.judgement.trusted), verdict
+    return one.place, one.kind, ", ".join(one.judgement.trusted), verdict
 
 
 def _document(one: Attestation) -> Json:
     return {
         "manifests": [str(manifest) for manifest in one.manifests],
+        "signed_in": [str(manifest) for manifest in one.signed_in],
         "kind": one.kind,
         "signed_by": one.judgement.trusted,
         "trusted": one.judgement.holds,

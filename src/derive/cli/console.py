@@ -13,10 +13,11 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from derive.canonical import escape
-from derive.errors import DeriveError, HostRefuses, InputErrors, Interrupted, Problem
+from derive.errors import DeriveError, HostRefuses, InputErrors, Interrupted, Problem, SeveralFailed
+from derive.words import columns
 
 if TYPE_CHECKING:
     import argparse
@@ -116,16 +117,18 @@ def note(text: str) -> None:
         sys.stderr.flush()
 
 
-def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:
-    """Lay out rows in columns; ``right`` names the columns aligned to the right."""
-    if not rows:
-        return ""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
+def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset(), width: int | None = None) -> str:
+    """Lay out rows in columns; ``right`` names those aligned to the right, ``width`` is what the last is wrapped to."""
+    return "\n".join(columns(rows, right, width))
+
+
+def terminal_width(stream: TextIO | None) -> int | None:
+    """Return the width of the terminal that a stream goes to; None where it goes to none, and nothing is to fit."""
+    if stream is None or stream.closed or not stream.isatty():
+        return None
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
 
 
 def guarded(run: Callable[[], int]) -> int:
@@ -185,6 +188,11 @@ def _unforeseen(error: Exception) -> DeriveError:
 
 def print_error(error: DeriveError) -> None:
     """Print every problem of an error: place, what happened, details aligned, one next step."""
+    if isinstance(error, SeveralFailed):
+        for one in error.errors:
+            print_error(one)
+        note(f"error: {error.message}")
+        return
     problems = error.problems()
     for problem in problems:
         note(_format(problem))

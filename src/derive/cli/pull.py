@@ -12,7 +12,7 @@ from derive.cli.console import answer_record, note, project_of, store_folder, wa
 from derive.cli.options import something
 from derive.cli.outputs import answer_beside
 from derive.cli.registries import add_registry, registries_of
-from derive.errors import InputErrors
+from derive.errors import InputErrors, Unavailable
 from derive.store.local import LocalStore
 from derive.words import count_text, size_text
 
@@ -57,6 +57,10 @@ def run(args: argparse.Namespace) -> int:
     say = answer_beside(args, args.output)
     args.platform = parse_platform(args.platform) if args.platform is not None else None
     reference = parse_reference(args.reference)
+    if args.output:
+        from derive.images.layout import check_destination
+
+        check_destination(args.output)
     with LocalStore(store_folder(args)) as store, Transfers("pulled") as progress:
         done = _pull(args, reference, store, progress)
         digest = done.image.manifest.digest
@@ -94,6 +98,8 @@ def _pull(args: argparse.Namespace, reference: Reference, store: LocalStore, pro
     def expect(blobs: Sequence[Descriptor]) -> None:
         progress.expect(len(blobs), sum(blob.size for blob in blobs))
 
+    if args.offline and reference.digest is None:
+        raise _unnamed(reference, store)
     mirrors = () if args.offline else registries_of(args)
     options = {"progress": progress, "offline": args.offline}
     with Fetcher(store=store, mirrors=SystemMirrors(), record=recorder(store), **options) as fetcher:
@@ -101,6 +107,22 @@ def _pull(args: argparse.Namespace, reference: Reference, store: LocalStore, pro
         wants = not args.no_referrers and not args.offline
         choose = _chooser(args, reference)
         return Puller(store, registries, fetcher).pull(reference, choose, args.platform, expect, referrers=wants)
+
+
+def _unnamed(reference: Reference, store: LocalStore) -> Unavailable:
+    """Return the error for a tag that nobody may be asked about: what it named when it was pulled is said."""
+    from derive.oci.pull import PULLED
+
+    pulled = [
+        (name.removeprefix(f"{reference} "), digest)
+        for kind, name, digest in store.database.roots()
+        if kind == PULLED and name.startswith(f"{reference} ")
+    ]
+    return Unavailable(
+        f"{reference} is a tag, of which a registry alone says what it names: offline, images go by their digest",
+        detail=[f"pulled    {digest} ({platform})" for platform, digest in pulled],
+        hint=f"name the digest that is meant: derive pull {reference.repository}@sha256:... --offline",
+    )
 
 
 def _chooser(args: argparse.Namespace, reference: Reference) -> Callable[[Sequence[str]], str]:

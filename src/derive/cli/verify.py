@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, jobs_of, note, project_of, store_folder, wants_json
 from derive.cli.options import something
+from derive.errors import InputErrors
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     project = project_of(args)
     wanted = named(project.settings.default_image if args.name is None else args.name, args.platform)
     options = Options(jobs=jobs_of(args), offline=args.offline)
-    before = _recorded(args.against) if args.against else None
+    before = _recorded(args.against, wanted.name) if args.against else None
     with LocalStore(store_folder(args)) as store:
         found = verify_image(project, wanted.name, wanted.platform, store, options, progress_for_stderr())
     if args.record:
@@ -65,10 +66,16 @@ def run(args: argparse.Namespace) -> int:
     return int(bool(found.body["findings"]) if new is None else bool(new))
 
 
-def _recorded(file: str) -> Mapping[str, Json]:
+def _recorded(file: str, image: str) -> Mapping[str, Json]:
     from derive.verify.compare import recorded
 
-    return recorded(Path(file).read_bytes(), file)
+    try:
+        data = Path(file).read_bytes()
+    except (OSError, ValueError) as error:
+        why = (getattr(error, "strerror", None) or str(error)).lower()
+        hint = "write one: derive verify --record FILE"
+        raise InputErrors.one(f"cannot be read: {why}", where=file, hint=hint) from error
+    return recorded(data, file, image)
 
 
 def _document(found: VerifiedImage) -> bytes:

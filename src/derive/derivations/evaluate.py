@@ -120,7 +120,8 @@ class Evaluator:
         optional = base.arguments.get("optional", ())
         assert isinstance(optional, Sequence)
         places = [index for index in optional if isinstance(index, int)]
-        return steps.image(f"{name}-dev", base.host, marked, modes, [*layers, added], root, optional=places)
+        file = f"images/{name}.toml"
+        return steps.image(f"{name}-dev", base.host, marked, modes, [*layers, added], root, optional=places, file=file)
 
     def kernel_units(
         self, kernel_names: Sequence[str], gpus: Sequence[str] | None = None

@@ -35,6 +35,7 @@ from derive.lock.documents import Lock, check_against
 from derive.lock.read import parse_lock
 from derive.lock.wishes import Wish, parse_wish, wish_digest
 from derive.patches.load import LoadedSeries, series_of
+from derive.words import near
 
 if TYPE_CHECKING:
     from derive.project import Project
@@ -240,11 +241,7 @@ def references(declaration: Declaration) -> Iterator[tuple[str, str]]:
 
 def absent(where: str, what: str, name: str, known: Collection[str], hint: str | None = None) -> Problem:
     """Return the problem of a name that nothing has, with the name that may have been meant, or else a hint."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, sorted(known), n=1)
-    hint = f"did you mean {near[0]}?" if near else hint
-    return Problem(where=where, message=f"no {what} is named {name!r}", hint=hint)
+    return Problem(where=where, message=f"no {what} is named {name!r}", hint=near(name, known) or hint)
 
 
 def _cycles(scope: Scope) -> Iterator[Problem]:

@@ -301,11 +301,13 @@ def image(
     *,
     optional: Sequence[int] = (),
     needed: Mapping[str, Json] | None = None,
+    file: str | None = None,
 ) -> Derivation:
     """Write config and manifest over layers; ``root`` is the union of all layers' trees.
 
     ``optional`` are the places of layers that are left out when nothing is in them; ``needed`` are paths that must be
-    in the image, by what needs them.
+    in the image, by what needs them; ``file`` is where
+    the image is declared, which errors name, where that is not the file of its name.
     """
     inputs: dict[str, Input] = {"root": BuiltInput(root)}
     for index, one in enumerate(layers):
@@ -314,7 +316,8 @@ def image(
     arguments: dict[str, Json] = {"config": config, "modes": modes, "layers": len(layers)}
     # Absent where there is nothing to say: images of before have the ids that they had.
     more: dict[str, Json] = {"optional": list(optional), "needed": dict(needed or {})}
-    return step(name, "image", arguments | {key: value for key, value in more.items() if value}, inputs, host=host)
+    arguments |= {key: value for key, value in more.items() if value}
+    return step(name, "image", arguments, inputs, host=host, labels=(file or f"images/{name}.toml",))
 
 
 def facts(tree: Derivation) -> Derivation:

@@ -17,6 +17,7 @@ from derive.derivations.model import IN_A_ROOT, Derivation
 from derive.errors import Problem, expected_got
 from derive.images.declarations import CapabilityDecl
 from derive.images.oci import CAPABILITIES_LABEL
+from derive.words import near
 
 
 def label(capabilities: Mapping[str, CapabilityDecl]) -> dict[str, str]:
@@ -26,13 +27,11 @@ def label(capabilities: Mapping[str, CapabilityDecl]) -> dict[str, str]:
 
 def files(capabilities: Mapping[str, CapabilityDecl]) -> dict[str, str]:
     """Return the path in the image that each capability needs, relative to its root and escaped."""
-    return {name: escape(one.file.strip("/").encode()) for name, one in capabilities.items() if one.file is not None}
+    return {name: escape(one.file[1:].encode()) for name, one in capabilities.items() if one.file is not None}
 
 
 def problems(capabilities: Mapping[str, CapabilityDecl], parts: Sequence[Derivation], where: str) -> Iterator[Problem]:
     """Yield each capability whose provider is not among what an image's layers are made from."""
-    from difflib import get_close_matches
-
     if not capabilities:
         return
     steps = list(_contents(parts))
@@ -47,8 +46,7 @@ def problems(capabilities: Mapping[str, CapabilityDecl], parts: Sequence[Derivat
         if provider not in provided[kind]:
             place = f"{where}.{key_path((name, 'from' if kind == 'derivation' else kind))}"
             message = f"no {kind} {provider!r} is in this image, so nothing gives it this capability"
-            near = get_close_matches(provider, sorted(provided[kind]), n=1)
-            yield Problem(where=place, message=message, hint=f"did you mean {near[0]}?" if near else None)
+            yield Problem(where=place, message=message, hint=near(provider, provided[kind]))
 
 
 def environment_problems(

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from derive.content import Keyed, Some, parse_model, parse_toml
 from derive.errors import Problem
+from derive.trees.listing import check_path
 
 ImagePlatform: TypeAlias = Literal["linux/amd64", "linux/arm64"]
 
@@ -93,18 +94,25 @@ class EncodingDecl(Keyed):
 _PROVIDERS = {"source": "derivation", "patch": "patch", "wheel": "wheel", "package": "package"}
 
 
+def _path(text: str) -> str:
+    if not text.startswith("/") or text == "/":
+        raise ValueError("not the absolute path of a file in the image")
+    check_path(text[1:].encode())
+    return text
+
+
 class CapabilityDecl(Keyed):
     """What an image can do, and which derivation, patch file, wheel or Debian package that is in it gives it that.
 
-    ``file`` is a path that must be in the image: what of a wheel or package it is. ``environment`` are variables that
-    the image's configuration must set, without which it does not do it.
+    ``file`` is the path of a file or link that must be in the image: what of a wheel or package it is. ``environment``
+    are variables that the image's configuration must set, without which it does not do it.
     """
 
     source: str | None = Field(default=None, alias="from")
     patch: str | None = None
     wheel: str | None = None
     package: str | None = None
-    file: str | None = None
+    file: Annotated[str, AfterValidator(_path)] | None = None
     environment: dict[str, str] = Field(default_factory=dict)
     doc: str = Field(min_length=1)
 

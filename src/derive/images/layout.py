@@ -23,7 +23,7 @@ from derive.images.docker import MANIFEST_FILE, manifest_json
 from derive.images.modes import ModeTable
 from derive.images.oci import LAYOUT, MANIFEST_TYPE, Descriptor, index, is_export, named_blobs, platform_of
 from derive.images.tar import stream
-from derive.outfile import leads_to_stream, open_output
+from derive.outfile import check_output, leads_to_stream, open_output
 from derive.store.protocol import Store
 from derive.trees.listing import File, Listing, Location
 
@@ -35,6 +35,20 @@ class _Layout:
     index: bytes
     docker: bytes
     blobs: tuple[Descriptor, ...]
+
+
+def check_destination(destination: str | Path) -> None:
+    """Find out whether an image can be written there, before there is one; nothing that lies there is changed.
+
+    Raises:
+        InputErrors, HostRefuses: as :func:`export_image`.
+    """
+    if Path(destination).suffix == ".tar" or leads_to_stream(destination):
+        check_output(destination)
+        return
+    _check_replaceable(Path(destination))
+    with _staged(Path(destination)) as staging:
+        staging.mkdir()
 
 
 def export_image(store: Store, image: Digest, name: str, destination: str | Path) -> None:

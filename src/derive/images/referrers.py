@@ -17,6 +17,7 @@ from derive.images.documents import digest, integer, items, mapping, text, text_
 from derive.images.oci import MANIFEST_TYPE, Descriptor
 from derive.store.inventory import MANIFEST_LIMIT
 from derive.store.local import LocalStore
+from derive.store.protocol import Store
 
 EMPTY_TYPE = "application/vnd.oci.empty.v1+json"
 EMPTY = b"{}"
@@ -128,7 +129,7 @@ def broken_referrers(store: LocalStore, image: Digest) -> tuple[Broken, ...]:
     return tuple(Broken(manifest=one, what=what) for one, what in found if what)
 
 
-def read_whole(store: LocalStore, digest: Digest) -> bytes:
+def read_whole(store: Store, digest: Digest) -> bytes:
     """Return a small blob of the store.
 
     Raises:

@@ -15,6 +15,8 @@ from derive.net.places import origin
 _LINK = re.compile(r'\s*,?\s*<([^<>]*)>((?:\s*;\s*[a-z*]+\s*=\s*(?:"[^"]*"|[^\s",;]+))*)', re.IGNORECASE)
 _RELATION = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s",;]+))', re.IGNORECASE)
 
+_LONGEST = 200
+
 
 def next_page(header: str, url: str) -> str | None:
     """Return the URL of the page after ``url``, or None when there is none.
@@ -23,14 +25,18 @@ def next_page(header: str, url: str) -> str | None:
     is sent to one host, a login among it, is not to be sent to any that it names.
 
     Raises:
-        Refused: when the page after this one is this one.
+        Refused: when the page after this one is this one, or is named by what is no URL.
     """
     place = 0
     while link := _LINK.match(header, place):
         place = link.end()
         relation = _RELATION.search(link[2])
         if relation and "next" in (relation[1] or relation[2] or "").lower().split():
-            here, found = urlsplit(url), urlsplit(urljoin(url, link[1]))
+            try:
+                here, found = urlsplit(url), urlsplit(urljoin(url, link[1]))
+            except ValueError:
+                shown = link[1][:_LONGEST].encode("unicode_escape").decode()
+                raise Refused(f"its next page is no URL: {shown}") from None
             path = found.path if origin(found.geturl()) == origin(url) else here.path
             after: str = urlunsplit((here.scheme, here.netloc, path, found.query, ""))
             if after == url:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from urllib.parse import urljoin, urlsplit
 
 from derive.canonical import Digest
+from derive.net.failures import Refused
 
 _RANGE = re.compile(r"(?:bytes=)?0-(\d{1,18})", re.ASCII)
 _LONGEST_WORDS = 200
@@ -48,10 +49,17 @@ def smallest_chunk(headers: Mapping[str, str]) -> int:
 
 
 def upload_url(asked: str, headers: Mapping[str, str]) -> str | None:
-    """Return where an upload goes on; None where the registry does not say, or leads from TLS into the open."""
+    """Return where an upload goes on; None where the registry does not say, or leads from TLS into the open.
+
+    Raises:
+        Refused: when it says what is no URL.
+    """
     location = headers.get("location", "").strip()
-    url = urljoin(asked, location)
-    parts = urlsplit(url)
+    try:
+        url = urljoin(asked, location)
+        parts = urlsplit(url)
+    except ValueError:
+        raise Refused(f"says that the upload goes on at what is no URL: {shown(location)}") from None
     is_open = urlsplit(asked).scheme == "https" and parts.scheme != "https"
     return url if location and parts.scheme in ("http", "https") and parts.hostname and not is_open else None
 
@@ -63,4 +71,9 @@ def error_words(body: bytes) -> str:
         said = ", ".join(f"{one.get('code', '')} {one.get('message', '')}".strip() for one in errors)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return ""
-    return "".join(sign if sign.isprintable() else "?" for sign in said)[:_LONGEST_WORDS]
+    return shown(said)
+
+
+def shown(said: str) -> str:
+    """Return what a registry says as a short piece of one line."""
+    return "".join(sign if sign.isprintable() else "?" for sign in said[:_LONGEST_WORDS])

@@ -15,6 +15,8 @@ from typing import TypeAlias
 from urllib.parse import parse_qsl, unquote, urlencode, urljoin, urlsplit, urlunsplit
 
 from derive.errors import InputErrors
+from derive.net.failures import Refused
+from derive.oci.answers import shown
 
 _SCHEME = re.compile(r"\s*(?:,\s*)*([A-Za-z0-9._~+-]+)(?:\s+|$|,)")
 _PARAMETER = re.compile(r'\s*,?\s*([A-Za-z0-9._~+-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))')
@@ -92,8 +94,15 @@ def token_url(challenge: Bearer, *, registry: str, repository: str, actions: str
     """Return where to ask for a token that allows ``actions``, or None where a login must not be sent.
 
     A registry that is reached by TLS may not send anybody's password into the open.
+
+    Raises:
+        Refused: when the registry names what is no URL.
     """
-    realm = urlsplit(urljoin(registry, challenge.realm))
+    try:
+        realm = urlsplit(urljoin(registry, challenge.realm))
+    except ValueError:
+        message = f"wants a token from what is no URL: realm {shown(challenge.realm)}"
+        raise Refused(message, status=401) from None
     secure = urlsplit(registry).scheme == "https"
     if realm.scheme not in ("http", "https") or not realm.hostname or (secure and realm.scheme != "https"):
         return None

@@ -18,6 +18,7 @@ from derive.net.progress import Progress
 from derive.oci.listing import Listed, with_listed
 from derive.oci.parallel import at_once, told
 from derive.oci.plan import Document, PushPlan, already_there, distinct, image_document
+from derive.oci.pull import PULLED
 from derive.oci.remote import Remote
 from derive.oci.upload import Moved, upload
 from derive.oci.urls import referrers_tag
@@ -113,10 +114,12 @@ def _require_referrers(store: LocalStore, image: Digest) -> None:
     """Refuse to leave out an attestation that is lost: who pulls the image would take it for one that has none."""
     broken = broken_referrers(store, image)
     if broken:
+        is_pulled = any(kind == PULLED and digest == image for kind, _, digest in store.database.roots())
+        again = "pull it again (derive pull)" if is_pulled else "attest it again (derive attest)"
         raise Missing(
             f"the store does not hold all of what refers to {image}",
             detail=[f"referrer  {one.manifest.short}: {one.what}" for one in broken],
-            hint="attest it again (derive attest), or push without any of it: --no-referrers",
+            hint=f"{again}, or push without any of it: --no-referrers",
         )
 
 

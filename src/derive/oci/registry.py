@@ -121,7 +121,7 @@ class Registries:
                 raise Wrong("served other bytes", expected_got(digest, sha256(answer.body)))
             return answer.body
 
-        return self._first(reference, ask)
+        return self._first(reference, ask, digest)
 
     def places(self, repository: str, digest: Digest) -> tuple[Place, ...]:
         """Return where a blob may lie, in order of preference."""
@@ -144,7 +144,7 @@ class Registries:
             raise Wrong("served another manifest", expected_got(wanted, got))
         return answer
 
-    def _first(self, reference: Reference, ask: Callable[[Registry], T]) -> T:
+    def _first(self, reference: Reference, ask: Callable[[Registry], T], blob: Digest | None = None) -> T:
         if self._offline:
             raise Unavailable(f"{reference} is not read offline", hint="run it once without --offline")
         self.require()
@@ -163,7 +163,7 @@ class Registries:
                 if isinstance(item.failure, Wrong):
                     self._progress.note(f"another registry was used for {reference}: {item}")
             return found
-        raise damaged or _verdict(reference, tried)
+        raise damaged or _verdict(reference, tried, blob)
 
     def _get(self, registry: Registry, repository: str, url: str, *, accept: str, limit: int) -> Answer:
         access = self._access_to(registry, repository)
@@ -185,12 +185,15 @@ class Registries:
             return self._access[key]
 
 
-def _verdict(reference: Reference, tried: Sequence[Tried]) -> DeriveError:
+def _verdict(reference: Reference, tried: Sequence[Tried], blob: Digest | None) -> DeriveError:
     detail = [f"tried     {item}" for item in tried]
     wrong = next((item.failure for item in tried if isinstance(item.failure, Wrong)), None)
     if wrong is not None:
         return Corrupt(f"{reference}: a registry serves other bytes", detail=[*wrong.detail, *detail])
     if tried and all(isinstance(item.failure, Gone) for item in tried):
+        if blob is not None:
+            hint = "push it again: the registry has the manifest, and not all that it names"
+            return UpstreamGone(f"{reference}: no registry has its blob {blob}", detail=detail, hint=hint)
         return UpstreamGone(f"no registry has {reference}", detail=detail, hint="look at its name and its tag")
     closed = next((item for item in tried if item.failure.status in (401, 403)), None)
     if closed is not None:

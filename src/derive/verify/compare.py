@@ -15,15 +15,23 @@ from derive.errors import InputErrors, Problem, expected_got
 _KIND = "verify"
 
 
-def recorded(data: bytes, file: str) -> Mapping[str, Json]:
-    """Return the body of a record of verifying; raises InputErrors when it is none."""
+def recorded(data: bytes, file: str, image: str) -> Mapping[str, Json]:
+    """Return the body of a record of verifying an image; raises InputErrors when it is none."""
     try:
         document = json.loads(data)
-    except ValueError as error:
-        raise InputErrors.one(f"not JSON: {error}", where=file) from error
+    except (ValueError, RecursionError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise InputErrors.one(f"not JSON: {why}", where=file) from error
     body = document.get("body") if isinstance(document, dict) else None
     if not isinstance(body, dict) or document.get("kind") != _KIND or not isinstance(body.get("findings"), list):
         raise InputErrors.one("not a record of verifying", where=file, hint="write one: derive verify --record FILE")
+    if document.get("subject") != image:
+        raise InputErrors.one(
+            "a record of another image",
+            where=f"{file}: subject",
+            detail=expected_got(image, document.get("subject", "none")),
+            hint=f"compare with a record of this one: derive verify {image} --record FILE",
+        )
     return body
 
 
@@ -75,7 +83,7 @@ def _entries(body: Mapping[str, Json], key: str) -> list[Mapping[str, Json]]:
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list | tuple) else []
 
 
-def _same(finding: Mapping[str, Json]) -> tuple[Json, ...]:
+def _same(finding: Mapping[str, Json]) -> tuple[str, ...]:
     """Return what makes two findings the same: an owner's version is no part of it."""
     owner = str(finding.get("owner", "")).split(" ")[:2]
-    return (*(finding.get(key) for key in ("rule", "path", "about", "what")), *owner)
+    return (*(str(finding.get(key)) for key in ("rule", "path", "about", "what")), *owner)

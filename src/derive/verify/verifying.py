@@ -22,6 +22,7 @@ from derive.derivations.scope import load_scope
 from derive.derivations.steps import image_facts
 from derive.errors import Missing
 from derive.images.modes import ModeTable
+from derive.images.referrers import read_whole
 from derive.project import Project
 from derive.store.local import LocalStore
 from derive.store.protocol import read_all
@@ -79,7 +80,7 @@ def _report(
     parts = parts_of(root)
     trees = to_probe(parts, lambda tree: (output := _output(store, tree)) is not None and is_present(store, output))
     outputs = realise(plan_for(image_facts(name, root, trees), store), store, options, progress)
-    document = json.loads(b"".join(store.read_blob(outputs["out"].digest)))
+    document = json.loads(read_whole(store, outputs["out"].digest))
     facts = {key: read_facts(value) for key, value in document["files"].items()}
     image = _tree(store, name, target, Digest(document["tree"]), facts, parts)
     return judge(

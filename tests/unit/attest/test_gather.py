@@ -10,7 +10,7 @@ from typing import NoReturn
 import pytest
 
 from derive.attest.attach import attest
-from derive.attest.check import check_attestations
+from derive.attest.check import attached, check_attestations
 from derive.attest.facts import ImageFacts
 from derive.attest.gather import image_facts, image_here
 from derive.attest.provenance import provenance
@@ -101,6 +101,21 @@ def test_an_image_that_came_from_elsewhere_is_known_by_its_digest_alone(store: L
     assert image_here(store, no_project, str(image), None) == (image, None)
     with pytest.raises(Missing):
         image_facts(store, no_project, str(image), None)
+
+
+def test_an_image_that_came_with_statements_alone_is_told_with_where_they_lie(store: LocalStore) -> None:
+    known = derived(store)
+    image = add_blob(store, b'{"mediaType":"other"}')
+    attest(store, replace(known, image=image), [KEY])
+    attach(store, image, "text/plain", b"no statement", {})
+    with pytest.raises(Missing) as caught:
+        image_facts(store, no_project, str(image), None)
+    blobs = dict(attached(store, image))
+    assert sorted(blobs) == ["provenance", "sbom"]
+    assert "came to be is not known to this store" in caught.value.message
+    assert caught.value.detail == (f"provenance  {blobs['provenance']}", f"sbom        {blobs['sbom']}")
+    check, _, place = str(caught.value.hint).partition(" --check, or find the file to read: ")
+    assert (check, place) == (f"derive attest {image}", f"derive store path {blobs['provenance']}")
 
 
 def test_what_is_no_image_is_refused(store: LocalStore) -> None:

@@ -103,6 +103,21 @@ def test_two_who_sign_the_same_apart_are_taken_together(
     assert judged(known, expected, *each[:2], policy=BOTH).findings == ("sbom: there is none",)
 
 
+def test_a_statement_is_named_by_the_manifests_in_which_the_signatures_that_count_stand(
+    known: ImageFacts, expected: Mapping[str, Mapping[str, Json]]
+) -> None:
+    first, right, other = sorted(sha256(text) for text in (b"1", b"2", b"3"))
+    data = provenance(known)
+    envelopes = {first: signed(data, STRANGER), right: signed(data, BUILD), other: signed(data, SECOND)}
+    (found,) = verdict(known.image, envelopes, POLICY, frozenset({SECOND.public.id}), expected).attestations
+    assert (found.manifests, found.signed_in) == ((first, right, other), (right,))
+    assert found.title == f"provenance {right.short}"
+    (found,) = verdict(known.image, envelopes, POLICY, frozenset(), expected).attestations
+    assert found.place == f"{right.short}, {other.short}"
+    (found,) = verdict(known.image, {first: envelopes[first]}, POLICY, frozenset(), expected).attestations
+    assert (found.signed_in, found.place) == ((), first.short)
+
+
 def test_one_key_twice_is_one_key(known: ImageFacts, expected: Mapping[str, Mapping[str, Json]]) -> None:
     each = [signed(data, BUILD) for data in (provenance(known), sbom_statement(known))]
     found = judged(known, expected, *each, *each, policy=BOTH)

@@ -26,7 +26,16 @@ from derive.derivations.model import (
     ResolvedDerivation,
     TreeOutput,
 )
-from derive.errors import BuildFailed, HostRefuses, InputErrors, Interrupted, Problem, Unavailable, UpstreamGone
+from derive.errors import (
+    BuildFailed,
+    HostRefuses,
+    InputErrors,
+    Interrupted,
+    Problem,
+    SeveralFailed,
+    Unavailable,
+    UpstreamGone,
+)
 from derive.sandbox.outcome import Runner
 from derive.store.local import LocalStore
 from derive.trees.listing import EMPTY
@@ -246,6 +255,58 @@ def test_a_failure_names_the_step_and_its_log_which_ends_with_it(bench: Bench) -
     assert Path(error.log).read_bytes() == b"on the way\nraw \xff\nfailed: it broke\n  exit status  3\n"
     assert ("failed", "bad") in bench.seen.told
     assert "top" not in bench.ran
+
+
+def test_steps_that_fail_beside_each_other_are_all_told_by_name_each_with_its_log(bench: Bench) -> None:
+    both = threading.Barrier(2)
+
+    def fail(_: ResolvedDerivation, context: Context) -> None:
+        both.wait(10)
+        context.log(f"{context.name} speaks")
+        raise BuildFailed("it broke")
+
+    def refuse(_: ResolvedDerivation, __: Context) -> None:
+        both.wait(10)
+        time.sleep(0.05)  # the other one has failed by then
+        raise InputErrors([Problem(where="x", message="wrong")])
+
+    bench.actions.update({"one": fail, "another": refuse})
+    with pytest.raises(SeveralFailed) as caught:
+        bench.run(step("top", step("one"), step("another")))
+    error = caught.value
+    assert [(one.where, one.message) for one in error.problems()] == [("another: x", "wrong"), ("one", "it broke")]
+    assert (error.message, error.exit_code) == ("2 steps failed", 3)
+    logs = [Path(str(one.log)).read_text(encoding="utf-8") for one in error.errors]
+    assert logs == ["failed: another: x: wrong\n", "one speaks\nfailed: it broke\n"]
+
+
+def test_a_step_that_is_stopped_since_another_failed_is_no_failure_of_its_own(bench: Bench) -> None:
+    started = threading.Event()
+
+    def fail(_: ResolvedDerivation, __: Context) -> None:
+        started.wait(10)
+        raise BuildFailed("it broke")
+
+    def wait(_: ResolvedDerivation, context: Context) -> None:
+        started.set()
+        context.cancel.wait(10)
+        raise Interrupted("given up")
+
+    bench.actions.update({"bad": fail, "slow": wait})
+    with pytest.raises(BuildFailed, match="it broke"):
+        bench.run(step("top", step("bad"), step("slow")))
+    assert ("stopped", "slow") in bench.seen.told
+
+
+def test_no_step_that_waits_for_its_turn_starts_after_a_failure(bench: Bench) -> None:
+    def fail(_: ResolvedDerivation, __: Context) -> None:
+        raise BuildFailed("it broke")
+
+    steps = [step(f"{index}") for index in range(5)]
+    bench.actions.update({one.name: fail for one in steps})
+    with pytest.raises(BuildFailed, match="it broke"):
+        bench.run(step("top", *steps), jobs=1)
+    assert len(bench.ran) == 1
 
 
 def test_what_was_finished_before_a_failure_is_kept(bench: Bench) -> None:

@@ -22,7 +22,16 @@ from derive.cli.console import (
     table,
     wants_json,
 )
-from derive.errors import BuildFailed, CheckFailed, DeriveError, HostRefuses, InputErrors, Interrupted, Problem
+from derive.errors import (
+    BuildFailed,
+    CheckFailed,
+    DeriveError,
+    HostRefuses,
+    InputErrors,
+    Interrupted,
+    Problem,
+    SeveralFailed,
+)
 
 PYPROJECT = '[tool.derive]\nformat = 1\ndefault-image = "a"\nbuild-platform = "linux/amd64"\n'
 
@@ -60,6 +69,18 @@ def test_an_error_without_more_is_one_line(capsys: pytest.CaptureFixture[str]) -
 def test_several_problems_are_counted_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     print_error(InputErrors([Problem(where="b", message="two"), Problem(where="a", message="one")]))
     assert capsys.readouterr().err == "error: a: one\nerror: b: two\nerror: 2 problems in the input\n"
+
+
+def test_steps_that_failed_beside_each_other_are_told_each_with_its_log_and_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    wrong = InputErrors([Problem(where="a: x", message="one"), Problem(where="a: y", message="two")])
+    wrong.log = "/a.log"
+    print_error(SeveralFailed([wrong, BuildFailed("it broke", where="b", log="/b.log")]))
+    assert capsys.readouterr().err == (
+        "error: a: x: one\nerror: a: y: two\n  log:  /a.log\nerror: 2 problems in the input\n"
+        "error: b: it broke\n  log:  /b.log\nerror: 2 steps failed\n"
+    )
 
 
 def test_a_log_is_named_last(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from derive.canonical import Digest, sha256
 from derive.errors import Corrupt, HostRefuses, InputErrors, Missing
-from derive.images.layout import export_archive, export_folder, export_image
+from derive.images.layout import check_destination, export_archive, export_folder, export_image
 from derive.images.oci import named_blobs
 from derive.store.local import LocalStore
 from derive.store.memory import MemoryStore
@@ -212,3 +212,16 @@ def test_skopeo_copies_to_a_docker_archive_and_to_another_layout(
         assert config == f"{named_blobs(blob(store, built))[0].digest.hex}.json"
     subprocess.run([skopeo, *policy, f"oci:{tmp_path}/copy:probe"], check=True)
     assert (tmp_path / "copy/blobs/sha256" / built.hex).read_bytes() == blob(store, built)
+
+
+def test_whether_a_layout_can_be_written_is_found_out_without_a_trace(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    check_destination(tmp_path / "new")
+    check_destination(tmp_path / "new.tar")
+    assert [path.name for path in tmp_path.iterdir()] == ["full"]
+    for place in (tmp_path / "full", tmp_path / "none" / "new", tmp_path / "none" / "new.tar"):
+        with pytest.raises(InputErrors):
+            check_destination(place)
+    with pytest.raises(HostRefuses):
+        check_destination("/proc/new")

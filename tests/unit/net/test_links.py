@@ -33,3 +33,8 @@ def test_the_next_page_is_on_the_host_that_was_asked(header: str, after: str | N
 def test_a_page_that_follows_itself_is_refused() -> None:
     with pytest.raises(Refused, match="in a circle"):
         next_page(f'<{HERE}>; rel="next"', HERE)
+
+
+def test_a_next_page_that_is_no_url_is_refused() -> None:
+    with pytest.raises(Refused, match="its next page is no URL: http://"):
+        next_page('<http://[bad>; rel="next"', HERE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import pytest
 
 from derive.canonical import sha256
+from derive.net.failures import Refused
 from derive.oci.answers import error_words, received, smallest_chunk, stated_digest, stated_size, upload_url
 from derive.oci.urls import finish_url, referrers_tag, referrers_url, uploads_url
 
@@ -74,3 +75,9 @@ def test_the_urls_of_a_push_are_those_of_the_specification() -> None:
     assert finish_url("https://r.test/u", ONE) == f"https://r.test/u?digest=sha256%3A{ONE.hex}"
     assert referrers_url("https://r.test", "a/b", ONE) == f"https://r.test/v2/a/b/referrers/{ONE}"
     assert referrers_tag(ONE) == f"sha256-{ONE.hex}"
+
+
+def test_an_upload_that_goes_on_at_what_is_no_url_is_refused_with_what_the_registry_said() -> None:
+    with pytest.raises(Refused) as caught:
+        upload_url("https://r.test/v2/x/blobs/uploads/", {"location": "http://[bad"})
+    assert caught.value.reason == "says that the upload goes on at what is no URL: http://[bad"

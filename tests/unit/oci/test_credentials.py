@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from derive.errors import InputErrors
+from derive.net.failures import Refused
 from derive.oci.credentials import (
     Basic,
     Bearer,
@@ -76,6 +77,13 @@ def test_a_token_to_push_allows_more_than_the_first_request_needed(scope: str, a
 @pytest.mark.parametrize("realm", ["http://a.test/t", "file:///etc/passwd", "data:x"])
 def test_no_login_goes_from_a_registry_with_tls_into_the_open(realm: str) -> None:
     assert token_url(Bearer(realm=realm, service="", scope=""), registry="https://r.test", repository="x") is None
+
+
+def test_a_realm_that_is_no_url_is_refused_with_what_the_registry_said() -> None:
+    challenge = Bearer(realm="http://[bad/token", service="", scope="")
+    with pytest.raises(Refused) as caught:
+        token_url(challenge, registry="https://r.test", repository="x")
+    assert caught.value.reason == "wants a token from what is no URL: realm http://[bad/token"
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"token": ""}', b'{"token": "a\\nb"}', b'{"token": 5}', b"\xff"])

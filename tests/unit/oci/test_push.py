@@ -16,6 +16,7 @@ from derive.errors import Corrupt, Missing, Unavailable
 from derive.images.oci import INDEX_TYPE
 from derive.images.referrers import referrers_of
 from derive.oci import upload as uploads
+from derive.oci.pull import PULLED
 from derive.oci.push import plan_push
 from derive.store.local import LocalStore
 from support.faults import FaultProxy
@@ -133,7 +134,11 @@ def test_an_image_of_which_an_attestation_is_lost_is_not_pushed_without_it_unask
         with pytest.raises(Missing) as caught:
             push_to(proxy.url, "a/lost", store, DIGEST)
         assert str(lost) in caught.value.detail[0]
-        assert "--no-referrers" in str(caught.value.hint)
+        assert caught.value.hint == "attest it again (derive attest), or push without any of it: --no-referrers"
+        store.database.set_root(PULLED, "a/lost:1 linux/amd64", DIGEST)
+        with pytest.raises(Missing) as caught:
+            push_to(proxy.url, "a/lost", store, DIGEST)
+        assert caught.value.hint == "pull it again (derive pull), or push without any of it: --no-referrers"
         assert proxy.seen == []
         assert push_to(proxy.url, "a/lost", store, DIGEST, referrers=False).plan.referrers == ()
 

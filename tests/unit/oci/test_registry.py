@@ -166,6 +166,15 @@ def test_what_no_registry_has_is_gone(server: Registry, text: str) -> None:
     assert caught.value.detail == (f"tried     {server.url}: 404 Not Found",)
 
 
+def test_a_config_that_no_registry_has_is_named_as_the_blob_that_it_is(fault: FaultServer) -> None:
+    config = next(iter(AMD64.blobs))
+    serve(fault, AMD64, skip=(config,))
+    with pytest.raises(UpstreamGone) as caught:
+        Place(fault.url).resolve("x:1", "linux/amd64")
+    assert caught.value.message.endswith(f": no registry has its blob {config}")
+    assert caught.value.hint == "push it again: the registry has the manifest, and not all that it names"
+
+
 def test_the_next_registry_is_asked_when_one_lacks_it_or_is_down(server: Registry, fault: FaultServer) -> None:
     place = Place("http://127.0.0.1:1", fault.url, server.url)
     manifest = place.fetch(place.resolve("library/small:1"))
@@ -252,6 +261,17 @@ def serve(fault: FaultServer, item: Image, *, skip: tuple[str, ...] = ()) -> Non
 def layer_of(item: Image, number: int = 0) -> str:
     found: str = json.loads(item.manifest)["layers"][number]["digest"]
     return found
+
+
+def test_a_registry_that_asks_for_a_token_from_what_is_no_url_is_told_with_what_it_said(fault: FaultServer) -> None:
+    fault.serve(
+        "/v2/x/manifests/1", Reply(status=401, headers={"WWW-Authenticate": 'Bearer realm="http://[bad/token"'})
+    )
+    with pytest.raises(Unavailable) as caught:
+        Place(fault.url).resolve("x:1", "linux/amd64")
+    assert caught.value.detail == (
+        f"tried     {fault.url}: wants a token from what is no URL: realm http://[bad/token",
+    )
 
 
 def test_other_bytes_than_the_digest_are_corrupt_and_not_kept(fault: FaultServer) -> None:

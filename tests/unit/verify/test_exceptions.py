@@ -77,7 +77,7 @@ def test_a_verify_file_of_no_image_is_refused() -> None:
 
 def test_a_finding_is_new_when_the_record_does_not_have_it() -> None:
     before = verified(image(SOUND, {"a": "gone"})).document()
-    known = recorded(json.dumps(record("verify", "x", before)).encode(), "f")
+    known = recorded(json.dumps(record("verify", "x", before)).encode(), "f", "x")
     before, now = (json.loads(json.dumps(one)) for one in (before, verified(image(SOUND, LINKS)).document()))
     assert new_findings(before, known) == []
     assert moved(before, known) == []
@@ -111,7 +111,25 @@ def test_a_record_of_another_platform_is_refused() -> None:
     assert problem.detail == ("expected  linux/amd64", "got       linux/arm64")
 
 
-@pytest.mark.parametrize("data", [b"{", b"[]", b'{"kind": "image", "body": {"findings": []}}', b'{"kind": "verify"}'])
+def test_a_record_of_another_image_is_refused() -> None:
+    data = json.dumps(record("verify", "other", verified(image(SOUND)).document())).encode()
+    with pytest.raises(InputErrors) as caught:
+        recorded(data, "f.json", "x")
+    (problem,) = caught.value.problems()
+    assert (problem.where, problem.message) == ("f.json: subject", "a record of another image")
+    assert problem.detail == ("expected  x", "got       other")
+
+
+def test_a_record_whose_findings_are_nonsense_knows_no_finding() -> None:
+    now = json.loads(json.dumps(verified(image(SOUND, {"a": "gone"})).document()))
+    known = recorded(b'{"kind": "verify", "subject": "x", "body": {"findings": [{"rule": []}, 5]}}', "f", "x")
+    assert len(new_findings(now, known)) == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"{", b"[]", b'{"kind": "image", "body": {"findings": []}}', b'{"kind": "verify"}', b"[" * 100_000, b"\xff"],
+)
 def test_what_is_no_record_of_verifying_is_refused(data: bytes) -> None:
     with pytest.raises(InputErrors):
-        recorded(data, "f")
+        recorded(data, "f", "x")

@@ -13,6 +13,7 @@ from pathlib import Path
 from derive.build.context import Context
 from derive.canonical import Json, encode
 from derive.derivations.model import FlatOutput, Output, ResolvedDerivation
+from derive.images.referrers import read_whole
 
 
 def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]:
@@ -36,5 +37,5 @@ def _union(request: ResolvedDerivation, context: Context) -> Mapping[str, Json]:
     files: dict[str, Json] = {}
     for role in sorted(request.inputs):
         if role != "root":
-            files |= json.loads(b"".join(context.store.read_blob(request.file(role))))["files"]
+            files |= json.loads(read_whole(context.store, request.file(role)))["files"]
     return {"derive": "image-facts/1", "tree": request.tree("root").hex, "files": files}

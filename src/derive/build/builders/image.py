@@ -16,6 +16,8 @@ from derive.images.layer import LayerDescriptor
 from derive.images.modes import ModeTable
 from derive.images.oci import ImageConfig, image_documents
 from derive.store.protocol import Store
+from derive.toml import key_path
+from derive.trees.listing import Directory
 
 
 def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]:
@@ -23,7 +25,7 @@ def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]
     store = context.store
     count = request.arguments["layers"]
     assert isinstance(count, int)
-    _check_root(store, request, context.name)
+    _check_root(store, request, context.labels[0])
     made = [_descriptor(store, request.file(f"layer.{index}")) for index in range(count)]
     optional = request.arguments.get("optional", ())
     assert isinstance(optional, list | tuple)
@@ -42,23 +44,29 @@ def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]
     return {"out": FlatOutput(manifest), "config": FlatOutput(config), **blobs}
 
 
-def _check_root(store: Store, request: ResolvedDerivation, where: str) -> None:
+def _check_root(store: Store, request: ResolvedDerivation, file: str) -> None:
+    """Refuse an image that lacks what its file names."""
     modes = ModeTable.from_document(request.arguments["modes"])
     root = store.listing(request.tree("root"))
     problems = [
-        Problem(where=where, message=f"a mode rule for /{escape(path)}, where the image has nothing")
+        Problem(where=_key(file, "modes", f"/{escape(path)}"), message="the image has nothing at this path")
         for path in modes.unmatched(root)
     ]
-    problems += modes.misfits(root, where=where)
+    problems += modes.misfits(root, where=f"{file}: modes")
     needed = request.arguments.get("needed", {})
     assert isinstance(needed, Mapping)
-    problems += [
-        Problem(where=where, message=f"the capability {name} needs /{path}, where the image has nothing")
-        for name, path in sorted(needed.items())
-        if unescape(str(path)) not in root
-    ]
+    for name, path in sorted(needed.items()):
+        entry = root.get(unescape(str(path)))
+        if entry is None or isinstance(entry, Directory):
+            has = "nothing" if entry is None else "a folder, and no file,"
+            place = _key(file, "capabilities", name, "file")
+            problems.append(Problem(where=place, message=f"the image has {has} at /{path}"))
     if problems:
         raise InputErrors(problems)
+
+
+def _key(file: str, *path: str) -> str:
+    return f"{file}: {key_path(path)}"
 
 
 def _descriptor(store: Store, digest: Digest) -> LayerDescriptor:
