@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from derive.canonical import Digest, digest_document, escape, sha256
-from derive.derivations.model import Platform
 from derive.errors import InputErrors, Problem, expected_got
+from derive.words import unreadable
 
 if TYPE_CHECKING:
+    from derive.derivations.model import Platform
     from derive.trust.policy import Policy
 
 CONTENT_ROOTS = ("lock", "patches", "derivations", "kernels", "images")
@@ -157,7 +158,7 @@ def _table(path: Path) -> dict[str, object] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise InputErrors.one(_unreadable(error), where=str(path)) from error
+        raise InputErrors.one(unreadable(error), where=str(path)) from error
     except (ValueError, RecursionError) as error:
         raise InputErrors.one(f"not valid TOML: {error}", where=str(path)) from error
     tool = document.get("tool", {})
@@ -218,7 +219,7 @@ def _read_folder(folder: Path, prefix: str, files: dict[str, bytes], problems: l
     except FileNotFoundError:
         return
     except OSError as error:
-        problems.append(Problem(where=prefix, message=_unreadable(error)))
+        problems.append(Problem(where=prefix, message=unreadable(error)))
         return
     for entry in entries:
         # Hidden files and editors' backups are no content.
@@ -238,10 +239,6 @@ def _read_folder(folder: Path, prefix: str, files: dict[str, bytes], problems: l
                 with open(entry.path, "rb") as file:  # noqa: PTH123 - on the path where milliseconds count
                     files[path] = file.read()
             except OSError as error:
-                problems.append(Problem(where=path, message=_unreadable(error)))
+                problems.append(Problem(where=path, message=unreadable(error)))
         else:
             problems.append(Problem(where=path, message="not an ordinary file"))
-
-
-def _unreadable(error: OSError) -> str:
-    return f"cannot be read: {(error.strerror or 'unknown reason').lower()}"

@@ -12,28 +12,44 @@ from typing import Any
 from derive.errors import Problem
 
 _MAX_INTEGER = 2**53
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+_KEPT = "decimal"
 
 
 def parse_toml(data: bytes, file: str) -> tuple[dict[str, Any] | None, list[Problem]]:
     """Parse TOML; a float becomes ``{"decimal": <its text>}``, since no float enters a hashed document."""
+    problems: list[Problem] = []
     try:
-        return _with_decimals(tomllib.loads(data.decode("utf-8"), parse_float=_decimal)), []
+        table = _with_decimals(tomllib.loads(data.decode("utf-8"), parse_float=_Decimal), file, (), problems)
     except UnicodeDecodeError as error:
         return None, [Problem(where=file, message=f"not valid TOML: not UTF-8, at byte {error.start}")]
     except (ValueError, RecursionError) as error:
+        if "integer string conversion" in str(error):
+            return None, [Problem(where=file, message="not valid TOML: an integer of thousands of digits")]
         return None, [Problem(where=file, message=f"not valid TOML: {error}")]
+    return (None if problems else table), problems
 
 
 def key_path(location: tuple[int | str, ...], prefix: str = "") -> str:
-    """Write a key path as it reads in TOML: ``layers[2].from``, with odd keys quoted."""
+    """Write a key path as it reads in TOML, in one line: ``layers[2].from``, with odd keys quoted."""
     text = prefix
     for part in location:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
             plain = part.replace("-", "").replace("_", "").isalnum() and part.isascii()
-            text += ("." if text else "") + (part if plain else f'"{part}"')
+            text += ("." if text else "") + (part if plain else quoted(part))
     return text
+
+
+def quoted(text: str) -> str:
+    """Write text as TOML does, between quotation marks; what cannot be printed is escaped."""
+    return '"' + "".join(_ESCAPES.get(c) or (c if c.isprintable() else _unicode(c)) for c in text) + '"'
+
+
+def _unicode(character: str) -> str:
+    number = ord(character)
+    return f"\\u{number:04X}" if number < 0x10000 else f"\\U{number:08X}"
 
 
 class _Decimal(str):
@@ -42,17 +58,23 @@ class _Decimal(str):
     __slots__ = ()
 
 
-def _decimal(text: str) -> _Decimal:
-    if "inf" in text or "nan" in text:
-        raise ValueError(f"{text} is no number that a document can hold")
-    return _Decimal(text)
-
-
-def _with_decimals(value: Any) -> Any:
+def _with_decimals(value: Any, file: str, path: tuple[int | str, ...], problems: list[Problem]) -> Any:
+    wrong, hint = "", None
     if isinstance(value, _Decimal):
-        return {"decimal": str(value)}
-    if isinstance(value, dict):
-        return {key: _with_decimals(item) for key, item in value.items()}
-    if isinstance(value, int) and not -_MAX_INTEGER < value < _MAX_INTEGER:
-        raise ValueError(f"{value} is no number that a document can hold: it is beyond 2^53")
-    return [_with_decimals(item) for item in value] if isinstance(value, list) else value
+        if "inf" not in value and "nan" not in value:
+            return {_KEPT: str(value)}
+        wrong = f"{value} is no number that a document can hold"
+    elif isinstance(value, dict):
+        if value.keys() == {_KEPT} and type(value[_KEPT]) is str:
+            # It would be taken for a float, whatever its text is.
+            wrong, hint = "a table with no key but decimal, which is how numbers are kept", "write the number itself"
+        else:
+            return {key: _with_decimals(item, file, (*path, key), problems) for key, item in value.items()}
+    elif isinstance(value, int) and not -_MAX_INTEGER < value < _MAX_INTEGER:
+        wrong = "no number that a document can hold: it is beyond 2^53"
+    elif isinstance(value, list):
+        return [_with_decimals(item, file, (*path, index), problems) for index, item in enumerate(value)]
+    if wrong:
+        place = f"{file}: {key_path(path)}" if path else file
+        problems.append(Problem(where=place, message=wrong, hint=hint))
+    return value

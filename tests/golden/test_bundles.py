@@ -27,7 +27,7 @@ ADVICE = (
 @cache
 def of_shape(recipe: str, shape: str) -> Bundle:
     resolved = project_shape(recipe, shape)
-    judgement, problems = judge(resolved, project_files())
+    judgement, problems = judge(resolved, project_files(), project_fabric())
     assert problems == []
     return bundle(resolved, example_site(resolved), IMAGE, project_fabric(), project_files(), judgement)
 

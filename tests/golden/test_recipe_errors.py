@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import pytest
 
 from derive.cli.console import print_error
-from derive.errors import DeriveError, InputErrors, Problem
-from derive.fabric.load import load_site
-from derive.recipes.deployable import image_capabilities
-from derive.recipes.load import load_recipe, read_recipe
+from derive.errors import DeriveError, InputErrors
+from derive.recipes.load import load_recipe
 from derive.recipes.resolve import resolve
 from derive.recipes.why import why
+from derive.render.chosen import Chosen
+from derive.render.inputs import read_inputs
 from support.golden import check_golden
+from support.launching import write_files
 from support.recipes import SMALL, edited, files, launching, loaded, resolved
 
 TRIANGLE = 'tuning = "tp3"'
@@ -92,16 +96,42 @@ def test_a_lock_that_is_behind_its_wish_is_told(capsys: pytest.CaptureFixture[st
     check_golden("recipes/lock-behind.txt", told(caught.value, capsys))
 
 
-def test_three_faults_in_three_files_are_three_lines_with_their_places(capsys: pytest.CaptureFixture[str]) -> None:
-    recipe = edited(("port = 8000", "port = 0"))
-    image = launching()["images/ds41f.toml"].replace(b"[capabilities]", b"[capabilities]\nwrong = 1", 1)
-    site = launching()["fabric/examples/ring4.toml"].replace(b"192.0.2.12", b"192.0.2.512", 1)
-    project = files(recipe, {"images/ds41f.toml": image})
-    problems: list[Problem] = [*read_recipe(project, "small")[1], *image_capabilities(project, "ds41f")[1]]
+def _project(folder: Path, changes: Mapping[str, tuple[str, str]]) -> Path:
+    """Write the checkout's launching files and the small recipe below a folder, with a text in each replaced."""
+    data = files()
+    for path, (old, new) in changes.items():
+        assert old.encode() in data[path], path
+        data[path] = data[path].replace(old.encode(), new.encode(), 1)
+    return write_files(data, folder)
+
+
+def _refused(root: Path, environ: Mapping[str, str], capsys: pytest.CaptureFixture[str]) -> tuple[str, list[str]]:
     with pytest.raises(InputErrors) as caught:
-        load_site(site, "site.toml")
-    problems += caught.value.problems()
-    text = told(InputErrors(problems), capsys)
+        read_inputs(root, Chosen(recipe="small"), environ, "small")
+    text = told(caught.value, capsys).replace(f"{root.parent}/", "")
+    return text, [line.split(": ")[1] for line in text.splitlines() if line.startswith("error: ") and ": " in line[7:]]
+
+
+def test_faults_in_three_files_that_cannot_be_read_are_told_by_one_rendering(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changes = {"recipes/small.toml": ("port = 8000", "port = 0"), "fabric/tuning/tp4.toml": ("nodes = 4", "nodes = 0")}
+    root = _project(tmp_path / "project", changes)
+    site = root.parent / "site.toml"
+    site.write_bytes(files()["fabric/examples/ring4.toml"].replace(b"192.0.2.12", b"192.0.2.512", 1))
+    text, places = _refused(root, {"DERIVE_SITE": str(site)}, capsys)
     check_golden("recipes/three-files.txt", text)
-    places = [line.split(": ")[1] for line in text.splitlines() if line.startswith("error: ") and ".toml" in line]
-    assert places == ["images/ds41f.toml", "recipes/small.toml", "site.toml"]
+    assert places == ["site.toml", "fabric/tuning/tp4.toml", "recipes/small.toml"]
+
+
+def test_faults_in_three_files_that_do_not_go_together_are_told_by_one_rendering(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changes = {
+        "recipes/small.toml": ("max-num-seqs = 4", "max-num-seqs = 4\nmax-num-batch = 1"),
+        "images/ds41f.toml": ("[capabilities]", "[capabilities]\nwrong = 1"),
+        "render/run.j2": ("#!", "{{ name }}\n#!"),
+    }
+    text, places = _refused(_project(tmp_path / "project", changes), {"HOME": "/nonexistent"}, capsys)
+    check_golden("recipes/three-files-judged.txt", text)
+    assert places == ["images/ds41f.toml", *["recipes/small.toml"] * 3, "render/run.j2"]

@@ -20,10 +20,9 @@ from derive.render import quoting
 from derive.render.bundle import Bundle
 from derive.render.documents import laid_out, launch_document, launch_from_document
 from derive.render.environment_file import environment_file
-from derive.render.forms import node_files
 from derive.render.templates import Templates
 from derive.render.yaml import encode_yaml
-from support.launching import example_site, project_files, project_shape, rendered, small_launch
+from support.launching import example_site, node_files, project_files, project_shape, rendered, small_launch
 from support.require import skip_or_fail
 
 PIECES = st.sampled_from(["'", '"', "$", "$$", "${A}", "`id`", "%", "%h", "\\", "\\\\", "{{", "}}", "#", ";", "!", " "])

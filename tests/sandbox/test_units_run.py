@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from derive.render.forms import node_files
 from derive.render.templates import Templates
 from support.cgroups import wait_until
-from support.launching import example_site, project_files, project_shape, small_launch, write_files
+from support.launching import example_site, node_files, project_files, project_shape, small_launch, write_files
 from support.user_manager import Manager, user_manager
 
 pytestmark = pytest.mark.sandbox

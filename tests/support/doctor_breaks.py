@@ -108,6 +108,10 @@ def guard(phase: str, **changes: Any) -> Break:
     return shape(lambda one: replace(one, guard=tuple(map(changed, one.guard))))
 
 
+def _capability(name: str) -> str:
+    return f'{name} = {{ from = "script", doc = "collectives" }}\n'
+
+
 def promotion(**changes: Any) -> Break:
     return shape(lambda one: replace(one, promotion=replace(one.promotion, **changes)))
 
@@ -270,6 +274,7 @@ BREAKS: Mapping[str, Break] = {
     "recipe.loads": recipe('tuning = "tp4"\n', 'tuning = "tp4"\ncolour = "blue"\n'),
     "recipe.derived": arguments("max-cudagraph-capture-size", 3),
     "model.pinned": lambda: case_of(facts({"lock/m.toml": _UNPINNED_MODEL, "lock/m.lock.json": _unpinned_model()})),
+    "baseline.same": files(records__benchmarks__small_json=_measured(shape="square")),
     "benchmark.reference": files(records__benchmarks__small_json=_measured(nodes=3)),
     "benchmark.recorded": files(records__benchmarks__small_json=record("benchmark", "small", {"nodes": 4})),
     "deploy.ready": recipe("timeout = 600", "timeout = 60"),
@@ -278,10 +283,11 @@ BREAKS: Mapping[str, Break] = {
     "guard.phases": shape(lambda one: replace(one, guard=one.guard[:1])),
     "guard.floors": guard("startup", floor_bytes=3 << 30),
     "guard.sizes": guard("steady", floor_bytes=1000),
-    "guard.intervals": recipe('interval = "2"', 'interval = "120"'),
+    "guard.intervals": guard("steady", interval="120"),
     "guard.room": guard("startup", floor_bytes=120 << 30),
     "guard.program": files(images__image_toml=IMAGE.replace("memory-guard = ", "memory-gard = ")),
     "image.capabilities": files(images__image_toml=IMAGE.replace("moe-b12x = ", "moe-b13x = ")),
+    "image.other-transport-capability": files(images__image_toml=IMAGE + _capability("oneshot-ring4")),
     "image.platform": shape(lambda one: replace(one, platform="linux/riscv64")),
     "image.arguments": variable("NCCL_ALGORITHM", "Ring"),
     "artifact.schema": lambda: case_of(facts({SCHEMA: schema("0" * 64)})),

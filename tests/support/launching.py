@@ -19,8 +19,10 @@ from derive.recipes.load import Recipe, load_recipe
 from derive.recipes.resolve import resolve
 from derive.recipes.resolved import Container, GuardPhase, Ready, Resolved
 from derive.render.bundle import Bundle, bundle
+from derive.render.forms import labelled_files, plain_files
 from derive.render.judgement import Judgement
 from derive.render.launch import BindMount, Launch
+from derive.render.templates import Templates
 from support.cli import CHECKOUT
 
 IMAGE = Digest("5a" * 32)
@@ -119,3 +121,8 @@ def write_files(files: Mapping[str, bytes], folder: Path) -> Path:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(data)
     return folder
+
+
+def node_files(launch: Launch, site: Site, templates: Templates) -> dict[str, bytes]:
+    """Return a node's files by their path below its folder, sorted; the manifest is not among them."""
+    return dict(sorted({**labelled_files(launch, templates), **plain_files(launch, site, templates)}.items()))

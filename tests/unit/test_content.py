@@ -45,7 +45,7 @@ def test_a_float_is_kept_as_its_source_text(text: str) -> None:
 def test_infinity_and_not_a_number_are_refused(text: str) -> None:
     data, problems = parse_toml(f"a = {text}".encode(), "x.toml")
     assert data is None
-    assert [p.where for p in problems] == ["x.toml"]
+    assert [p.where for p in problems] == ["x.toml: a"]
     assert text in problems[0].message
 
 

@@ -7,9 +7,10 @@ Edge: the project, the site's file, git, standard streams. Nothing is written, a
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, note, project_root, wants_json
+from derive.cli.console import answer, answer_record, note, project_root, terminal_width, wants_json
 from derive.errors import InputErrors
 
 if TYPE_CHECKING:
@@ -46,9 +47,9 @@ def run(args: argparse.Namespace) -> int:
     from derive.doctor.judge import judge
     from derive.doctor.show import body, finding_lines, summary, table_lines
     from derive.doctor.table import CHECKS
-    from derive.recipes.check import near
     from derive.recipes.load import recipe_names
     from derive.why.render import render
+    from derive.words import near
 
     facts = gather(project_root(args), site=_site(args), recipe=args.recipe)
     names = recipe_names(facts.launching)
@@ -59,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
     if wants_json(args):
         answer_record("doctor", args.recipe or "project", body(found))
     else:
-        answer(render([*table_lines(found), *finding_lines(found)], colour=wants_colour(args)))
+        lines = [*table_lines(found, terminal_width(sys.stdout)), *finding_lines(found)]
+        answer(render(lines, colour=wants_colour(args)))
     note(summary(found))
     return int(any(one.blocks for one in found))
 
@@ -81,7 +83,9 @@ def _why(args: argparse.Namespace) -> int:
     from derive.why.render import render
 
     if args.question[0] != "why" or len(args.question) != 2:
-        hint = "derive doctor, or derive doctor why CHECK"
+        hint = "as in: derive doctor why guard.floors; derive doctor lists all checks"
+        if args.question == ["why"]:
+            raise InputErrors.one("name a check", hint=hint)
         raise InputErrors.one(f"no such question: {' '.join(args.question)!r}", hint=hint)
     check = check_named(args.question[1])
     if wants_json(args):

@@ -7,9 +7,21 @@ Edge: files, environment, standard streams.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, note, path_text, project_of, project_root, table, wants_json
+from derive.cli.console import (
+    answer,
+    answer_record,
+    note,
+    path_text,
+    project_of,
+    project_root,
+    table,
+    terminal_width,
+    wants_json,
+)
+from derive.words import one_line
 
 if TYPE_CHECKING:
     import argparse
@@ -77,12 +89,22 @@ def _account(found: Imported, *, everything: bool) -> None:
     rows = [row for row in summary(found.rows) if everything or row.state not in ("placed", "derived")]
     several = len({row.file for row in found.rows}) > 1
     cells = [
-        (row.key, row.state, "" if row.place == row.key else row.place, row.note, *([row.file] if several else []))
+        tuple(
+            map(
+                one_line,
+                (
+                    *(row.key, row.state, "" if row.place == row.key else row.place),
+                    *([row.file] if several else []),
+                    row.note,
+                ),
+            )
+        )
         for row in rows
     ]
-    note(table([("key", "became", "where", "why", *(["of"] if several else [])), *cells]))
+    head = ("key", "became", "where", *(["of"] if several else []), "why")
+    note(table([head, *cells], width=terminal_width(sys.stderr)))
     for text in found.notes:
-        note(f"note: {text}")
+        note(f"note: {one_line(text)}")
     note(", ".join(f"{number} {state}" for state, number in counts(found.rows).items()))
     if not found.whole:
         note("the recipe does not say all that these files say: see what is unplaced, and what differs")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from derive.memory.facts import Facts
     from derive.memory.ledger import Ledger
+    from derive.recipes.load import Recipe
     from derive.recipes.resolved import Resolved
 
 EXAMPLES = """\
@@ -70,11 +71,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _shapes(args: argparse.Namespace, files: Mapping[str, bytes]) -> Sequence[Resolved]:
     """Return the shapes that are asked for, of the recipe that is; all of them have a ``[memory]``."""
-    from derive.recipes.load import load_recipe, recipe_names
+    from derive.recipes.load import recipe_names
     from derive.recipes.resolve import resolve
 
     names = (args.recipe,) if args.recipe is not None else recipe_names(files)
-    recipes = [load_recipe(files, name) for name in names]
+    recipes = _recipes(files, names)
     telling = [recipe for recipe in recipes if resolve(recipe).memory]
     if not telling:
         hint = "write a [memory] table: docs/memory.md"
@@ -85,6 +86,18 @@ def _shapes(args: argparse.Namespace, files: Mapping[str, bytes]) -> Sequence[Re
         raise InputErrors.one(message, hint=f"name one: --recipe {telling[0].name}")
     wanted = tuple(telling[0].shapes) if args.all else (args.shape,)
     return [resolve(telling[0], name) for name in wanted]
+
+
+def _recipes(files: Mapping[str, bytes], names: Sequence[str]) -> Sequence[Recipe]:
+    """Read recipes; what is wrong with facts is told with what is wrong with them."""
+    from derive.memory.load import facts_problems
+    from derive.recipes.load import read_recipe
+
+    read = [read_recipe(files, name) for name in names]
+    wrong = [problem for _, problems in read for problem in problems]
+    if wrong:
+        raise InputErrors([*wrong, *facts_problems(files)])
+    return [recipe for recipe, _ in read if recipe is not None]
 
 
 def _with_checkpoint(facts: Facts, place: str) -> Facts:

@@ -31,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("node", type=something, metavar="NODE", help="the node whose files are proved")
     parser.add_argument("--recipe", type=something, metavar="NAME", help="default: as derive render has it")
     parser.add_argument("--shape", type=something, metavar="NAME", help="default: as derive render has it")
-    parser.add_argument("--image", type=image_digest, metavar="DIGEST", help="default: what the project makes now")
+    parser.add_argument(
+        "--image", type=image_digest, metavar="DIGEST", help="all 64 digits (default: what the project makes now)"
+    )
     parser.add_argument("--site", type=something, metavar="FILE", help="the site's file (default: $DERIVE_SITE, ...)")
     parser.add_argument(
         "--bundle", type=something, metavar="DIR", help="a rendered folder, which says recipe, shape and image"

@@ -17,6 +17,7 @@ from derive.render.show import RIGHT, Answer
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from derive.canonical import Json
     from derive.render.chosen import Chosen
@@ -27,6 +28,7 @@ EXAMPLES = """\
   derive render --out launch             all files of all nodes, in a folder
   derive render --shape tp3-triangle --site lab.toml
   derive render --why long-prefill-token-threshold
+  derive render --why VLLM_HOST_IP dgx2      what that node alone is told
 """
 
 
@@ -35,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("node", nargs="?", type=something, metavar="NODE", help="one node alone (default: all)")
     parser.add_argument("--recipe", type=something, metavar="NAME", help="default: the one of the default image's name")
     parser.add_argument("--shape", type=something, metavar="NAME", help="default: the site's pick, else the recipe's")
-    parser.add_argument("--image", type=image_digest, metavar="DIGEST", help="default: what the project makes now")
+    parser.add_argument(
+        "--image", type=image_digest, metavar="DIGEST", help="all 64 digits (default: what the project makes now)"
+    )
     parser.add_argument("--site", type=something, metavar="FILE", help="the site's file (default: $DERIVE_SITE, ...)")
     parser.add_argument("--out", type=something, metavar="DIR", help="write the files into this folder")
     parser.add_argument("--why", type=something, metavar="KEY", help="say where a value comes from, and render nothing")
@@ -53,9 +57,7 @@ def run(args: argparse.Namespace) -> int:
     from derive.render.service import answered
 
     found = answered(root, chosen, os.environ, args.image, usual, lambda: project_of(args), lambda: store_folder(args))
-    if args.node not in (None, *found.nodes):
-        hint = f"there is {', '.join(found.nodes)}"
-        raise InputErrors.one(f"no node is called {args.node!r}", where=f"{found.site_file}: nodes", hint=hint)
+    _require_node(args.node, found.nodes, found.site_file)
     if args.out is not None:
         from derive.render.folder import write_folder
 
@@ -63,7 +65,15 @@ def run(args: argparse.Namespace) -> int:
     _answer(args, found)
     for text in (*(f"note: {one}" for one in found.notes), *found.reasons):
         note(text)
+    if args.image is not None:
+        note("note: the image that --image names was not looked at: what it can do is as images/*.toml says")
     return 1 if found.reasons else 0
+
+
+def _require_node(name: str | None, known: Sequence[str], site_file: str) -> None:
+    if name not in (None, *known):
+        hint = f"there is {', '.join(known)}"
+        raise InputErrors.one(f"no node is called {name!r}", where=f"{site_file}: nodes", hint=hint)
 
 
 def _answer(args: argparse.Namespace, found: Answer) -> None:
@@ -77,10 +87,15 @@ def _answer(args: argparse.Namespace, found: Answer) -> None:
 
 def _why(args: argparse.Namespace, root: Path, chosen: Chosen, usual: str) -> int:
     from derive.recipes.why import why
-    from derive.render.inputs import read_shape
+    from derive.render.inputs import read_placed
 
-    resolved = read_shape(root, chosen, os.environ, usual)
+    recipe, resolved, given = read_placed(root, chosen, os.environ, usual)
     lines = why(resolved, args.why)
+    if args.node is not None:
+        from derive.render.why_node import why_node
+
+        _require_node(args.node, [node.name for node in given.site.nodes], given.file)
+        lines = why_node(resolved, given.site, given.file, recipe.fabric, args.node, args.why) or lines
     if wants_json(args):
         explained: list[Json] = [*lines]
         answer_record("render-why", args.why, {"shape": resolved.shape, "lines": explained})

@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print, check or write."""
     from derive.schema.service import pinned_images, read_pinned
+    from derive.words import near
 
     if args.write:
         return _write(args, project_of(args))
@@ -46,15 +47,24 @@ def run(args: argparse.Namespace) -> int:
     root = project_root(args)
     from derive.project import default_image
 
-    image, words = _asked(args.terms, pinned_images(root), default_image(root))
+    pinned = pinned_images(root)
+    image, words = _asked(args.terms, pinned, default_image(root))
+    if words == args.terms and words and (root / "images" / f"{words[0]}.toml").is_file():
+        image, words = words[0], words[1:]
     schema = read_pinned(root, image)
+    from derive.schema.table import tables
+
+    found = tables(schema, words)
     if wants_json(args):
         answer_record("schema", image, _body(schema, words))
-    else:
-        from derive.schema.table import tables
-
-        answer(tables(schema, words) or "nothing")
-    return 0
+    elif found:
+        answer(found)
+    if not found:
+        note(f"no option or variable of {image} has all of these words: {' '.join(words)}")
+        if words == args.terms and len(words) == 1:
+            hint = near(words[0], pinned) or f"pinned: {', '.join(pinned)}"
+            note(f"nor is a schema pinned for an image of that name: {hint}")
+    return 0 if found else 1
 
 
 def _asked(words: list[str], images: list[str], default: str) -> tuple[str, list[str]]:

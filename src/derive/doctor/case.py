@@ -25,6 +25,7 @@ from derive.images.declarations import parse_image
 from derive.lock.documents import render_lock
 from derive.lock.read import parse_lock
 from derive.lock.wishes import parse_wish
+from derive.memory.load import facts_problems
 from derive.recipes.load import read_recipe, recipe_names
 from derive.recipes.resolve import resolve
 from derive.schema.model import load_schema
@@ -185,7 +186,8 @@ def _recipes(facts: Facts) -> Shapes:
         if recipe is None:
             # What is wrong in fabric/ is wrong for every recipe, and is told once.
             own = [one for one in wrong if not one.where.startswith("fabric/")]
-            problems += own
+            # The check of memory asks shapes alone, and of this recipe there are none.
+            problems += [*own, *facts_problems(facts.launching, name)]
             reason = "this recipe does not load: see recipe.loads" if own else "needs fabric/: see fabric.readable"
             silent.append(Unknown(where=f"recipes/{name}.toml", reason=reason))
         else:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 from derive.doctor.git_facts import GitRefused, git, git_facts
 from derive.doctor.model import Facts, SiteFile, Unreadable
 from derive.errors import InputErrors, Problem
+from derive.fabric.site_file import read_site_file
 from derive.project import LAUNCH_ROOTS, load_project, read_roots
+from derive.words import unreadable
 
 if TYPE_CHECKING:
     from derive.project import Project
@@ -75,20 +77,14 @@ def _record(path: Path, name: str) -> bytes | Unreadable:
             return Unreadable(where=name, reason=f"larger than the {_LARGEST_RECORD} bytes that are looked at")
         return path.read_bytes()
     except OSError as error:
-        return Unreadable(where=name, reason=_why(error))
-
-
-def _why(error: OSError) -> str:
-    return f"cannot be read: {(error.strerror or 'unknown reason').lower()}"
+        return Unreadable(where=name, reason=unreadable(error))
 
 
 def _site(root: Path, path: Path) -> SiteFile:
     try:
-        with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode & 0o7777
-            data: bytes | Unreadable = file.read()
+        data, mode = read_site_file(path)
     except OSError as error:
-        return SiteFile(file=str(path), data=Unreadable(where=str(path), reason=_why(error)))
+        return SiteFile(file=str(path), data=Unreadable(where=str(path), reason=unreadable(error)))
     real = path.resolve()
     try:
         top = Path(os.fsdecode(git(root, "rev-parse", "--show-toplevel").removesuffix(b"\n")))

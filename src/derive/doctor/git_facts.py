@@ -16,6 +16,7 @@ from pathlib import Path
 
 from derive.doctor.model import GitFacts, SecretFact, Unreadable
 from derive.doctor.secrets import LARGEST, secrets_in
+from derive.words import unreadable
 
 _PATIENCE_S = 20
 _LINK, _SUBMODULE = b"120000", b"160000"
@@ -111,7 +112,7 @@ def _secrets_of(root: Path, path: str, unread: list[Unreadable]) -> list[SecretF
         descriptor = os.open(f"{root}/{path}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if isinstance(error, PermissionError):
-            unread.append(Unreadable(where=path, reason=f"cannot be read: {(error.strerror or '').lower()}"))
+            unread.append(Unreadable(where=path, reason=unreadable(error)))
             return []
         return None
     with os.fdopen(descriptor, "rb") as file:

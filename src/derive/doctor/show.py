@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from derive.why.render import Line, Span, Style, line, printable
-from derive.words import count_text
+from derive.words import count_text, in_columns
 
 if TYPE_CHECKING:
     from derive.canonical import Json
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from derive.doctor.judge import Judged
 
 _HEAD = ("check", "verdict", "what", "where")
+_FEW_WORDS = 24  # of a row, however narrow a terminal is
 _SHOWN = 4  # of checks that are unknown for one reason
 _LABEL = 10  # as wide as "expected" and what divides it from its value
 
 
-def table_lines(found: Sequence[Judged]) -> Iterator[Line]:
-    """Show one row for each check, by area."""
-    rows = [_row(one) for one in found]
-    widths = [max(map(len, column)) for column in zip(_HEAD, *rows, strict=True)]
-    yield _cells(_HEAD, widths, "plain")
+def table_lines(found: Sequence[Judged], width: int | None = None) -> Iterator[Line]:
+    """Show one row for each check, by area. In less than its ``width`` places are left out and sentences cut."""
+    head, *rows = in_columns([_HEAD, *map(_row, found)])
+    yield _cells(head, "plain", width)
     area = found[0].check.area if found else ""
     for one, row in zip(found, rows, strict=True):
         if one.check.area != area:
             yield ()
         area = one.check.area
-        yield _cells(row, widths, _style(one))
+        yield _cells(row, _style(one), width)
 
 
 def finding_lines(found: Sequence[Judged]) -> Iterator[Line]:
@@ -128,9 +128,13 @@ def _row(one: Judged) -> tuple[str, ...]:
     return (one.check.id, one.verdict, printable(first.message) + more, printable(first.where))
 
 
-def _cells(row: Sequence[str], widths: Sequence[int], style: Style) -> Line:
-    padded = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
-    return (Span(padded[0] + "  "), Span(padded[1], style), Span("  " + "  ".join(padded[2:]).rstrip()))
+def _cells(padded: Sequence[str], style: Style, width: int | None) -> Line:
+    name, whole = padded[0] + "  ", "  " + "  ".join(padded[2:])
+    if width is None or len(name) + len(padded[1]) + len(whole) <= width:
+        return (Span(name), Span(padded[1], style), Span(whole.rstrip()))
+    left = max(_FEW_WORDS, width - len(name) - len(padded[1]) - 2)
+    what = padded[2].rstrip()
+    return (Span(name), Span(padded[1], style), Span("  " + (what if len(what) <= left else f"{what[: left - 3]}...")))
 
 
 def _style(one: Judged) -> Style:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from derive.doctor.check import Answer, Check, Unknown, each_shape, key_place
 from derive.errors import Problem, expected_got
 from derive.recipes.forms import size_bytes
+from derive.words import binary_size
 
 if TYPE_CHECKING:
     from derive.doctor.case import Case
@@ -39,7 +40,7 @@ def _floors(_: Case, resolved: Resolved) -> Iterator[Answer]:
         yield Problem(
             where=key_place(resolved, "guard.startup.floor"),
             message="the floor of the start is not above the steady one",
-            detail=expected_got(f"more than {_gib(steady.floor_bytes)}", _gib(startup.floor_bytes)),
+            detail=expected_got(f"more than {binary_size(steady.floor_bytes)}", binary_size(startup.floor_bytes)),
         )
 
 
@@ -87,7 +88,7 @@ def _room(_: Case, resolved: Resolved) -> Iterator[Answer]:
             yield Problem(
                 where=key_place(resolved, f"guard.{one.phase}.floor"),
                 message="a floor that this machine never has available: the guard would kill whatever it saw",
-                detail=expected_got(f"less than {text}", _gib(one.floor_bytes)),
+                detail=expected_got(f"less than {text}", binary_size(one.floor_bytes)),
             )
 
 
@@ -104,11 +105,6 @@ def _guard_program(case: Case, resolved: Resolved) -> Iterator[Answer]:
 
 def _phase(resolved: Resolved, name: str) -> GuardPhase | None:
     return next((one for one in resolved.guard if one.phase == name), None)
-
-
-def _gib(size: int) -> str:
-    whole, rest = divmod(size, 2**30)
-    return f"{whole}GiB" if not rest else f"{size / 2**30:.2f}GiB"
 
 
 CHECKS: tuple[Check, ...] = (

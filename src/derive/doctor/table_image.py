@@ -16,7 +16,7 @@ from derive.doctor.table_guard import CAPABILITY as GUARD
 from derive.errors import InputErrors, Problem
 from derive.lock.documents import PythonLock
 from derive.memory import ledger
-from derive.recipes.deployable import awaited, verdict
+from derive.recipes.deployable import awaited, clashes, verdict
 from derive.schema.check import problems
 from derive.schema.pin import file_of, stale
 
@@ -38,9 +38,25 @@ def _capabilities(case: Case, resolved: Resolved) -> Iterator[Answer]:
     for missing in verdict(resolved, image.capabilities.keys()):
         # A transport that is only planned, and the guard, have checks of their own.
         if missing.capability not in (None, GUARD):
-            yield Problem(
-                where=where, message=missing.text, hint=f"provide {missing.capability}, or choose another shape"
+            others = any(
+                one.recipe == resolved.recipe and missing.capability not in {need.capability for need in one.needs}
+                for one in case.shapes
             )
+            instead = ", or choose another shape" if others else ": every shape needs it"
+            yield Problem(where=where, message=missing.text, hint=f"provide {missing.capability}{instead}")
+
+
+def _other_collectives(case: Case, resolved: Resolved) -> Iterator[Answer]:
+    image, fabric = case.content.images.get(resolved.image), case.places.fabric
+    where = f"images/{resolved.image}.toml: capabilities"
+    if image is None:
+        yield Unknown(where=where, reason=f"the image {resolved.image} is not declared, or cannot be read")
+    elif fabric is None:
+        yield Unknown(where="fabric/transports.toml", reason="fabric/ cannot be read: see fabric.readable")
+    else:
+        for clash in clashes(resolved, image.capabilities.keys(), fabric):
+            hint = f"choose transport {clash.owner}, or an image without {clash.capability}"
+            yield Problem(where=f"{where}.{clash.capability}", message=clash.because, hint=hint)
 
 
 def _arguments(case: Case, resolved: Resolved) -> Iterator[Answer]:
@@ -181,6 +197,18 @@ CHECKS: tuple[Check, ...] = (
         fix="provide the capability, or choose another shape",
         place="recipes/*.toml images/*.toml",
         judge=each_shape(_capabilities),
+        over="shapes",
+    ),
+    Check(
+        id="image.other-transport-capability",
+        severity="error",
+        what="no shape's image has collectives of another engine than the shape's transport",
+        why="an image with the collectives of one engine takes the calls of every other, and of NCCL alone",
+        how="[capabilities] of each image's file, against the engines of fabric/transports.toml; shapes without "
+        "collectives go with every image",
+        fix="choose a transport of the image's engine, or an image without it",
+        place="recipes/*.toml images/*.toml fabric/transports.toml",
+        judge=each_shape(_other_collectives),
         over="shapes",
     ),
     Check(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _PATIENCE = timedelta(days=30)
-_HINT_GIT = "run it in a checkout, with git installed"
+_HINT_GIT = "run it where git is installed; in a project that git does not know yet: git init"
 
 
 def _settings(case: Case) -> Iterator[Problem]:

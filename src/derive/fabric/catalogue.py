@@ -156,7 +156,6 @@ def _transport(name: str, own: Mapping[str, Any], whole: Mapping[str, Any]) -> T
         doc=own["doc"],
         cablings=tuple(own["cablings"]),
         collectives=collectives,
-        ring=ring,
         engine=own.get("engine"),
         own_needs=tuple(own.get("needs", ())),
         needs=tuple(need for _, table in scopes for need in table.get("needs", ())),

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from derive.fabric.cabling import MTU
 from derive.fabric.draw_canvas import Ink, inked
 from derive.fabric.site import Cable, End, Path, Site
+from derive.words import columns
 
 Side: TypeAlias = Literal["left", "right"]
 
@@ -45,8 +46,8 @@ def ends_from(path: Path, rank: int) -> tuple[End, End]:
 def cable_tables(site: Site, width: int, *, colour: bool) -> Iterator[str]:
     """Yield each cable with every end of its paths."""
     found = [_Rows.of(site, cable) for cable in site.cables]
-    wide = _aligned([row for one in found for row in one.wide])
-    narrow = _aligned([row for one in found for row in one.narrow])
+    wide = columns([row for one in found for row in one.wide])
+    narrow = columns([row for one in found for row in one.narrow])
     use_wide = all(len(line) + 2 <= width for line in wide)
     lines = iter(wide if use_wide else narrow)
     for one in found:
@@ -80,8 +81,3 @@ class _Rows:
             wide=tuple(wide),
             narrow=tuple(narrow),
         )
-
-
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -6,12 +6,12 @@ Core: no IO. Standard library only.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from derive.fabric.site import Site
 from derive.fabric.transports import FILE, Fabric, Transport, find_transport
 from derive.recipes.resolved import Origin, Resolved
+from derive.recipes.values import json_text
 
 SOCKET_INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 HOST_ADDRESS = "VLLM_HOST_IP"
@@ -86,4 +86,4 @@ def peer_map(site: Site, rank: int, transport: Transport) -> str:
         for other in range(len(site.nodes)):
             if other != rank:
                 peers.setdefault(other, list(following))
-    return json.dumps({str(peer): peers[peer] for peer in sorted(peers)}, separators=(",", ":"))
+    return json_text({str(peer): devices for peer, devices in peers.items()})

@@ -18,6 +18,11 @@ def example_file(cabling: Cabling) -> str:
     return f"fabric/examples/{cabling}.toml"
 
 
+def example_note(file: str, because: str = "no site file") -> str:
+    """Say which example takes a site's place, and why."""
+    return f"{because}: the example {file} is taken, whose addresses are those of documentation"
+
+
 def example(files: Mapping[str, bytes], cabling: Cabling) -> Site:
     """Return the example of a cabling from a project's files, by their path below it.
 

@@ -26,8 +26,8 @@ from derive.fabric.rule import SiteInput
 from derive.fabric.site import Cable, End, Node, Path, Site
 from derive.fabric.site_rules import breaches
 from derive.fabric.table import problems as form_problems
-from derive.recipes.check import near
 from derive.toml import parse_toml
+from derive.words import near
 
 FOLDER = "/var/lib/derive"
 MODELS = "{home}/.cache/huggingface/hub"

@@ -6,18 +6,28 @@ Edge: reads the environment that it is given, and one file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from derive.errors import InputErrors
-from derive.fabric.examples import example, example_file
+from derive.fabric.examples import example, example_file, example_note
 from derive.fabric.load import load_site_input
 from derive.fabric.rule import SiteInput
 from derive.fabric.site import Cabling, Site
-from derive.fabric.site_file import VARIABLE, find_site, user_site
+from derive.fabric.site_file import VARIABLE, find_site, read_site_file, user_site
+from derive.words import unreadable
 
-__all__ = ["VARIABLE", "Found", "find_site", "read_bytes", "read_site", "site_or_example", "user_site"]
+__all__ = [
+    "VARIABLE",
+    "Found",
+    "find_site",
+    "read_bytes",
+    "read_site",
+    "read_site_bytes",
+    "site_or_example",
+    "user_site",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,22 +45,34 @@ def read_site(path: Path) -> SiteInput:
     Raises:
         InputErrors: when it cannot be read, or anything in it is wrong.
     """
-    return load_site_input(read_bytes(path), str(path))
+    return load_site_input(read_site_bytes(path), str(path))
 
 
-def read_bytes(path: Path, hint: str = "write one: derive site init") -> bytes:
+def read_site_bytes(path: Path) -> bytes:
+    """Return the bytes of a site file.
+
+    Raises:
+        InputErrors: when it is absent, cannot be read, or can be no site file.
+    """
+    return _told(path, lambda: read_site_file(path)[0], "write one: derive site init")
+
+
+def read_bytes(path: Path, hint: str) -> bytes:
     """Return a file's bytes; ``hint`` is the next step where it is not there.
 
     Raises:
         InputErrors: when it is absent or cannot be read.
     """
+    return _told(path, path.read_bytes, hint)
+
+
+def _told(path: Path, read: Callable[[], bytes], hint: str) -> bytes:
     try:
-        return path.read_bytes()
+        return read()
     except FileNotFoundError:
         raise InputErrors.one("no such file", where=str(path), hint=hint) from None
     except OSError as error:
-        message = f"cannot be read: {(error.strerror or 'unknown reason').lower()}"
-        raise InputErrors.one(message, where=str(path)) from error
+        raise InputErrors.one(unreadable(error), where=str(path)) from error
 
 
 def site_or_example(
@@ -67,5 +89,4 @@ def site_or_example(
     if path is not None:
         return Found(site=read_site(path).site, file=str(path))
     file = example_file(cabling)
-    note = f"no site file: the example {file} is used, whose addresses are those of documentation (derive site init)"
-    return Found(site=example(files, cabling), file=file, note=note)
+    return Found(site=example(files, cabling), file=file, note=example_note(file))

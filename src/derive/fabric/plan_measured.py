@@ -19,6 +19,7 @@ from derive.fabric.plan_count import ELEMENT_BYTES
 from derive.fabric.plan_links import Rates
 from derive.fabric.plan_possible import why_not
 from derive.fabric.site import Cabling
+from derive.words import near
 
 FILE = "fabric/measured.toml"
 
@@ -154,8 +155,5 @@ def _absent(key: str, name: str, known: Collection[str], what: str) -> Iterator[
 
 def absent(where: str, name: str, known: Collection[str], what: str) -> Problem:
     """Return the problem of a name that nothing has, with the nearest that something has, or else all of them."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, sorted(known), n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
+    hint = near(name, known) or f"there are: {', '.join(sorted(known))}"
     return Problem(where=where, message=f"no {what} is named {name!r}", hint=hint)

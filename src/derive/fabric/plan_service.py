@@ -6,13 +6,13 @@ Edge: the project's files, the site's file, the environment that it is given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from derive.errors import InputErrors, expected_got
 from derive.fabric.catalogue import load_fabric
-from derive.fabric.examples import example, example_file
+from derive.fabric.examples import example, example_file, example_note
 from derive.fabric.places import Found, site_or_example
 from derive.fabric.plan_measured import Measured, absent, load_measured
 from derive.fabric.plan_model import Plan, plan
@@ -59,7 +59,7 @@ def make_plan(root: Path, asked: Asked, environ: Mapping[str, str]) -> Planned:
     _require_collectives(name, resolved if asked.transport is None else None, fabric, measured)
     wanted = asked.cabling or (resolved.cabling if resolved is not None else None)
     cablings = fabric.transports[name].cablings if name in fabric.transports else ()
-    found = _site(asked, environ, files, wanted, "ring4" if "ring4" in cablings else "triangle")
+    found = _site(asked, environ, files, wanted, cablings)
     steps: tuple[Traffic, ...] = () if resolved is None else traffic(resolved.arguments, measured.model)
     return Planned(
         plan=plan(measured, found.site, name, size=asked.size, steps=steps),
@@ -89,15 +89,24 @@ def _require_collectives(name: str, resolved: Resolved | None, fabric: Fabric, m
 
 
 def _site(
-    asked: Asked, environ: Mapping[str, str], files: Mapping[str, bytes], wanted: Cabling | None, usual: Cabling
+    asked: Asked,
+    environ: Mapping[str, str],
+    files: Mapping[str, bytes],
+    wanted: Cabling | None,
+    cablings: Collection[Cabling],
 ) -> Found:
-    """Return the site; where it is of another cabling than the one that is meant, the example of that one."""
-    found = site_or_example(environ, asked.site, files, wanted or usual)
-    if wanted is None or found.site.cabling == wanted:
+    """Return the site; where it is of another cabling than the one that is meant, the example of that one.
+
+    Where none is meant, it is any of the transport's ``cablings``.
+    """
+    usual: Cabling = wanted or ("ring4" if "ring4" in cablings else "triangle")
+    found = site_or_example(environ, asked.site, files, usual)
+    fits = found.site.cabling == wanted if wanted is not None else found.site.cabling in cablings
+    if fits or (wanted is None and (asked.site is not None or not cablings)):
         return found
     if asked.site is not None:
-        detail = expected_got(wanted, found.site.cabling)
+        detail = expected_got(usual, found.site.cabling)
         raise InputErrors.one("a site of another cabling", where=f"{found.file}: cabling", detail=detail)
-    file = example_file(wanted)
-    note = f"the site is a {found.site.cabling}: the example {file} is used"
-    return Found(site=example(files, wanted), file=file, note=note)
+    file = example_file(usual)
+    note = example_note(file, f"the site is a {found.site.cabling}")
+    return Found(site=example(files, usual), file=file, note=note)

@@ -92,10 +92,14 @@ class SiteRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule that a shape and a site obey together. ``judge`` returns one problem for each breach, placed."""
+    """A rule that a shape and a site obey together. ``judge`` returns one problem for each breach, placed.
+
+    Where ``refuses`` is false, a shape that breaks it is rendered all the same, and is not deployable.
+    """
 
     id: str
     severity: Severity = "error"
+    refuses: bool = True
     why: str
     fix: str
     judge: Callable[[RuleInput], list[Problem]]

@@ -90,8 +90,9 @@ _SHAPE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         id="fabric.planned",
+        refuses=False,
         why="a transport that is planned renders, and nobody has shown that it runs",
-        fix="set launch-enabled = false below [promotion] of the shape",
+        fix="name another transport, or set launch-enabled = false below [promotion] of the shape",
         judge=listed(shape.planned),
     ),
     Rule(

@@ -13,8 +13,10 @@ from derive.errors import Problem, expected_got
 from derive.fabric.abstract import is_abstract
 from derive.fabric.cabling import NODES
 from derive.fabric.environment import PROGRAM
+from derive.fabric.examples import example_file
 from derive.fabric.rule import RuleInput
 from derive.fabric.transports import Transport
+from derive.words import near
 
 if TYPE_CHECKING:
     from derive.canonical import Json
@@ -59,6 +61,7 @@ def cabling(given: RuleInput) -> Iterator[Problem]:
             where=given.at("cabling"),
             message="the site is cabled otherwise",
             detail=expected_got(given.resolved.cabling, f"{given.site.cabling} ({given.site_file}: cabling)"),
+            hint=f"name a shape for a {given.site.cabling}, or --site {example_file(given.resolved.cabling)}",
         )
 
 
@@ -74,10 +77,7 @@ def transport_known(given: RuleInput) -> Iterator[Problem]:
     """Judge whether there is such a transport."""
     name, known = given.resolved.transport, sorted(given.fabric.transports)
     if name not in known:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+        hint = near(name, known) or f"known: {', '.join(known)}"
         yield Problem(where=given.at("transport"), message=f"no transport is called {name}", hint=hint)
 
 
@@ -161,6 +161,8 @@ def draft_equals_nodes(given: RuleInput) -> Iterator[Problem]:
 
 
 def _is_nodes(given: RuleInput, path: str, got: Json) -> Iterator[Problem]:
+    if given.resolved.cabling != given.site.cabling:  # which is told by itself, and is the cause
+        return
     count = len(given.site.nodes)
     if got != count or got is True:
         detail = expected_got(f"{count}, as the site has nodes", "no such option" if got is None else got)

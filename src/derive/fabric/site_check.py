@@ -9,15 +9,17 @@ A node whose facts nobody gave is unknown, and no pass.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
 from derive.doctor.finding import Finding
 from derive.errors import expected_got
 from derive.fabric.cabling import MTU
-from derive.fabric.facts import Interface, NodeFacts
+from derive.fabric.facts import Device, Interface, NodeFacts
 from derive.fabric.rule import SiteInput
 from derive.fabric.site import End, Node, Path
+from derive.words import near
+
+_NETPLAN = "put the node's netplan.yaml there, which derive render writes"
 
 
 def check_site(given: SiteInput, facts: Sequence[NodeFacts]) -> list[Finding]:
@@ -40,7 +42,7 @@ def check_site(given: SiteInput, facts: Sequence[NodeFacts]) -> list[Finding]:
     for host in strangers:
         where, message = given.at("nodes"), f"facts of {host}, which is no node of this site"
         names = ", ".join(node.name for node in given.site.nodes)
-        found.append(_finding("site.stranger", where, message, (f"nodes     {names}",)))
+        found.append(_finding("site.stranger", where, message, (f"nodes     {names}",), "leave these facts out"))
     return found
 
 
@@ -64,6 +66,7 @@ def _management(given: SiteInput, node: Node, facts: NodeFacts) -> Iterator[Find
             f"{place}.address",
             f"{node.interface} of {node.name} has another address",
             expected_got(node.address, ", ".join(_hosts(interface)) or "none"),
+            "correct the address in the site's file",
         )
 
 
@@ -89,6 +92,7 @@ def _interface(place: str, node: Node, path: Path, end: End, facts: NodeFacts) -
             f"{place}.addresses",
             f"{end.interface} of {node.name} has another address",
             expected_got(f"{end.address}/{path.subnet.rpartition('/')[2]}", got),
+            _NETPLAN,
         )
     if interface.mtu is None:
         yield _unknown_at(f"{place}.interfaces", f"the MTU of {end.interface} of {node.name} could not be read")
@@ -98,11 +102,14 @@ def _interface(place: str, node: Node, path: Path, end: End, facts: NodeFacts) -
             f"{place}.interfaces",
             f"{end.interface} of {node.name} has another MTU",
             expected_got(MTU, interface.mtu),
+            _NETPLAN,
         )
     if interface.carrier is None:
         yield _unknown_at(f"{place}.interfaces", f"whether {end.interface} of {node.name} has a carrier is unknown")
     elif not interface.carrier:
-        yield _finding("site.carrier", f"{place}.interfaces", f"{end.interface} of {node.name} has no carrier")
+        message = f"{end.interface} of {node.name} has no carrier"
+        fix = "see that its cable is in at both ends, and the interface up"
+        yield _finding("site.carrier", f"{place}.interfaces", message, fix=fix)
 
 
 def _device(place: str, node: Node, path: Path, end: End, facts: NodeFacts) -> Iterator[Finding]:
@@ -116,16 +123,30 @@ def _device(place: str, node: Node, path: Path, end: End, facts: NodeFacts) -> I
             f"{place}.devices",
             f"{end.device} of {node.name} belongs to another interface",
             expected_got(end.interface, ", ".join(device.interfaces) or "none"),
+            "correct the device, or the interface, in the site's file",
         )
     at = [gid for gid in device.gids if str(gid.index) == node.gid_index]
     if not at:
         message = f"{end.device} of {node.name} has no address at GID index {node.gid_index}"
         detail = tuple(f"index {gid.index}  {gid.type}  {gid.gid}" for gid in device.gids)
-        yield _finding("site.gid", f"{place}.devices", message, detail)
+        yield _finding("site.gid", f"{place}.devices", message, detail, _gid_fix(device, path))
     elif at[0].ipv4 is None or IPv4Address(at[0].ipv4) not in IPv4Network(path.subnet):
         message = f"{end.device} of {node.name} has something else at GID index {node.gid_index}"
         got = f"{at[0].type} {at[0].ipv4 or at[0].gid}"
-        yield _finding("site.gid", f"{place}.devices", message, expected_got(f"RoCE v2 in {path.subnet}", got))
+        yield _finding(
+            "site.gid",
+            f"{place}.devices",
+            message,
+            expected_got(f"RoCE v2 in {path.subnet}", got),
+            _gid_fix(device, path),
+        )
+
+
+def _gid_fix(device: Device, path: Path) -> str:
+    for gid in device.gids:
+        if gid.ipv4 is not None and IPv4Address(gid.ipv4) in IPv4Network(path.subnet):
+            return f"say gid-index = {gid.index} of this node"
+    return _NETPLAN
 
 
 def _hosts(interface: Interface) -> tuple[str, ...]:
@@ -134,7 +155,6 @@ def _hosts(interface: Interface) -> tuple[str, ...]:
 
 def _absent(what: str, name: str, node: Node, there: Iterable[str], where: str) -> Finding:
     names = sorted(there)
-    near = get_close_matches(name, names, n=1)
     return Finding(
         id=f"site.{'interface' if what == 'interface' else 'device'}",
         severity="error",
@@ -142,12 +162,12 @@ def _absent(what: str, name: str, node: Node, there: Iterable[str], where: str) 
         where=where,
         message=f"no {what} {name} on {node.name}",
         detail=(f"there are {', '.join(names) or 'none'}",),
-        fix=f"did you mean {near[0]}?" if near else None,
+        fix=near(name, names),
     )
 
 
-def _finding(check: str, where: str, message: str, detail: tuple[str, ...] = ()) -> Finding:
-    return Finding(id=check, severity="error", verdict="finding", where=where, message=message, detail=detail)
+def _finding(check: str, where: str, message: str, detail: tuple[str, ...] = (), fix: str | None = None) -> Finding:
+    return Finding(id=check, severity="error", verdict="finding", where=where, message=message, detail=detail, fix=fix)
 
 
 def _unknown(given: SiteInput, node: Node, message: str, fix: str) -> Finding:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which file is the user's site.
 
-Edge: the environment that it is given, and whether a file is there. Imports nothing heavy.
+Edge: the environment that it is given, and that one file. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from derive.infile import read_plain
 from derive.net.user import user_config
 
 VARIABLE = "DERIVE_SITE"
+LARGEST = 1 << 20
+"""Bytes of a site file; thousands of times what one has."""
 
 
 def user_site(environ: Mapping[str, str]) -> Path:
@@ -29,3 +32,12 @@ def find_site(environ: Mapping[str, str], named: str | None) -> Path | None:
         return Path(said)
     usual = user_site(environ)
     return usual if usual.is_file() else None
+
+
+def read_site_file(path: Path) -> tuple[bytes, int]:
+    """Return the bytes and the mode of a site file; a link is followed.
+
+    Raises:
+        OSError: when it cannot be read, is no regular file, or is larger than ``LARGEST``.
+    """
+    return read_plain(path, LARGEST)

@@ -85,6 +85,20 @@ def _twice(given: SiteInput, key: str, values: Iterable[str], what: str) -> Iter
 def names(given: SiteInput) -> Iterator[Problem]:
     """Judge whether names are distinct."""
     yield from _twice(given, "name", (node.name for node in given.site.nodes), "name")
+    yield from _alike(given)
+
+
+def _alike(given: SiteInput) -> Iterator[Problem]:
+    """Yield names that are one on a file system, or for a resolver, that does not tell capital letters from small."""
+    seen: dict[str, tuple[int, str]] = {}
+    for index, node in enumerate(given.site.nodes):
+        other, name = seen.setdefault(node.name.lower(), (index, node.name))
+        if name != node.name:
+            yield Problem(
+                where=given.at(f"nodes[{index}].name"),
+                message=f"{node.name} is the name of another node, but for capital letters",
+                detail=(f"{name} is   nodes[{other}]",),
+            )
 
 
 @unless_abstract

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from derive.errors import InputErrors, Problem, expected_got
 from derive.fabric.cabling import NODES
+from derive.fabric.declarations import ADDRESS, HOME, INTERFACE, NAME, USER
 from derive.fabric.load import load_site
 from derive.fabric.pairing import Paired
 from derive.fabric.site import Cable, Cabling, Site
+from derive.recipes.check import shown
+from derive.toml_text import toml_line
 
 DOCUMENTATION = ("192.0.2.", "198.51.100.", "203.0.113.")
 """Beginnings of addresses that are for documentation, and no machine's (RFC 5737)."""
@@ -86,6 +90,27 @@ def paired_site(name: str, ssh_user: str, home: str, found: Paired) -> NewSite:
     )
 
 
+def refuse_odd(new: NewSite, *, from_facts: bool = False) -> None:
+    """Refuse what no site may say, by the option of ``derive site init`` that said it.
+
+    Raises:
+        InputErrors: with every name, address and folder that is of another form.
+    """
+    nodes, interface = ("--facts", "--facts") if from_facts else ("--nodes", "--interface")
+    given = [("--name", NAME, new.name), ("--ssh-user", USER, new.ssh_user), (interface, INTERFACE, new.interface)]
+    if new.home != f"/home/{new.ssh_user}":
+        given.append(("--home", HOME, new.home))
+    for node in new.nodes:
+        given += [(nodes, NAME, node.name), (nodes, ADDRESS, node.address)]
+    problems = [
+        Problem(where=option, message="nothing that a site can say", detail=expected_got(form.expects, shown(value)))
+        for option, form, value in given
+        if not form.accepts(value)
+    ]
+    if problems:
+        raise InputErrors(problems)
+
+
 def site_text(new: NewSite, file: str) -> tuple[str, Site]:
     """Return the text, and the site that it reads as; cables are left out where they are the usual ones.
 
@@ -116,12 +141,12 @@ def _head(new: NewSite) -> Iterator[str]:
     yield "# Every key is explained on docs/fabric.md."
     yield ""
     yield "format = 1"
-    yield f'name = "{new.name}"'
-    yield f'cabling = "{new.cabling}"'
-    yield f'ssh-user = "{new.ssh_user}"'
-    yield f'home = "{new.home}"'
-    yield f'interface = "{new.interface}"'.ljust(35) + " # of the management network"
-    yield f"gid-index = {new.gid_index}".ljust(35) + " # of the RoCE v2 address in each device's table"
+    yield toml_line("name", new.name)
+    yield toml_line("cabling", new.cabling)
+    yield toml_line("ssh-user", new.ssh_user)
+    yield toml_line("home", new.home)
+    yield toml_line("interface", new.interface).ljust(35) + " # of the management network"
+    yield toml_line("gid-index", new.gid_index).ljust(35) + " # of the RoCE v2 address in each device's table"
     yield ""
     round_ = "ring" if new.cabling == "ring4" else "triangle"
     yield f"# In order of rank, as one meets them going round the {round_}: the first is the head."
@@ -130,12 +155,12 @@ def _head(new: NewSite) -> Iterator[str]:
 def _nodes(new: NewSite) -> Iterator[str]:
     for node in new.nodes:
         yield "[[nodes]]"
-        yield f'name = "{node.name}"'
-        yield f'address = "{node.address}"'
+        yield toml_line("name", node.name)
+        yield toml_line("address", node.address)
         if node.interface is not None:
-            yield f'interface = "{node.interface}"'
+            yield toml_line("interface", node.interface)
         if node.gid_index is not None:
-            yield f"gid-index = {node.gid_index}"
+            yield toml_line("gid-index", node.gid_index)
         yield ""
 
 
@@ -143,16 +168,12 @@ def _cables(new: NewSite) -> Iterator[str]:
     names = [node.name for node in new.nodes]
     for cable in new.cables:
         yield "[[cables]]"
-        yield f"between = {_pair(*(names[rank] for rank in cable.ranks))}"
-        yield f"ports = [{cable.ports[0]}, {cable.ports[1]}]"
+        yield toml_line("between", [names[rank] for rank in cable.ranks])
+        yield toml_line("ports", list(cable.ports))
         for path in cable.paths:
             yield "[[cables.paths]]"
-            yield f'subnet = "{path.subnet}"'
+            yield toml_line("subnet", path.subnet)
             for key in ("device", "interface", "address"):
                 plural = "addresses" if key == "address" else f"{key}s"
-                yield f"{plural} = {_pair(*(str(getattr(end, key)) for end in path.ends))}"
+                yield toml_line(plural, [str(getattr(end, key)) for end in path.ends])
         yield ""
-
-
-def _pair(first: str, second: str) -> str:
-    return f'["{first}", "{second}"]'

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from derive.errors import Problem, expected_got
-from derive.recipes.check import near, shown
+from derive.recipes.check import shown, where
 from derive.recipes.forms import Form
-from derive.toml import key_path
+from derive.words import near
 
 if TYPE_CHECKING:
     from derive.canonical import Json
@@ -95,8 +95,3 @@ def _table(spec: Table | Each, value: Mapping[str, Json], file: str, path: KeyPa
             yield from problems(spec.keys[key], item, file, (*path, key))
         else:
             yield Problem(where=where(file, (*path, key)), message="unknown key", hint=near(key, spec.keys))
-
-
-def where(file: str, path: KeyPath) -> str:
-    """Write a place as messages have it: ``site.toml: nodes[0].name``."""
-    return f"{file}: {key_path(path)}" if path else file

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 from derive.errors import InputErrors
 from derive.fabric.site import Cabling
 from derive.recipes.resolved import Need, Origin
+from derive.words import near
 
 Kind: TypeAlias = Literal["bytes", "count", "limit", "size", "protocol", "six-numbers"]
 FILE = "fabric/transports.toml"
@@ -69,7 +70,6 @@ class Transport:
     doc: str
     cablings: tuple[Cabling, ...]
     collectives: bool
-    ring: bool
     engine: str | None
     needs: tuple[str, ...]
     own_needs: tuple[str, ...]
@@ -157,17 +157,44 @@ def settings(fabric: Fabric, transport: str, tuning: str | None, where: str) -> 
         name: Given(
             value=value,
             tunable=False,
-            origin=Origin(file=FILE, key=key, rule="transport", inputs=(f"transport = {transport}",), doc=chosen.doc),
+            origin=Origin(
+                file=FILE,
+                key=key,
+                rule="transport",
+                inputs=(f"transport = {transport}",),
+                doc=chosen.doc,
+                needs=readers(fabric, transport, name),
+            ),
         )
         for name, (value, key) in chosen.settings.items()
     }
     if profile is not None:
         for key, name, value in profile.values(chosen):
             origin = Origin(
-                file=profile.file, key=key, rule="tuning", inputs=(f"tuning = {tuning}",), doc=_meaning(fabric, name)
+                file=profile.file,
+                key=key,
+                rule="tuning",
+                inputs=(f"tuning = {tuning}",),
+                doc=_meaning(fabric, name),
+                needs=readers(fabric, transport, name),
             )
             given[name] = Given(value=value, tunable=True, origin=origin)
     return dict(sorted(given.items()))
+
+
+def readers(fabric: Fabric, transport: str, variable: str) -> tuple[str, ...]:
+    """Return the capabilities that read a variable that a transport gives, or that may be tuned about it.
+
+    Those are the transport's own for a variable of its engine, a patched library's where only that one knows it, and
+    what all transports need for any other.
+    """
+    chosen = fabric.transports[transport]
+    tunable = fabric.tunable.get(variable)
+    if tunable is not None and tunable.needs is not None:
+        return (tunable.needs,)
+    if chosen.engine is not None and fabric.engines[chosen.engine].owns(variable):
+        return chosen.own_needs
+    return tuple(name for name in chosen.needs if name not in chosen.own_needs)
 
 
 def arguments(fabric: Fabric, transport: str, where: str) -> dict[str, bool]:
@@ -218,10 +245,7 @@ def find_tuning(fabric: Fabric, name: str, where: str) -> Tuning:
 
 
 def _no(what: str, name: str, known: Mapping[str, object], where: str) -> InputErrors:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, sorted(known), n=1)
-    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known)) or 'none'}"
+    hint = near(name, known) or f"known: {', '.join(sorted(known)) or 'none'}"
     return InputErrors.one(f"no {what} is called {name!r}", where=where, hint=hint)
 
 

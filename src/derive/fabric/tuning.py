@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from derive.errors import Problem, expected_got
 from derive.fabric.cabling import NODES
-from derive.fabric.transports import Fabric, Kind, Tuning
+from derive.fabric.transports import FILE, Fabric, Kind, Tuning
+from derive.words import near
 
 MULTIPLE = 16
 """Bytes that one-shot limits are multiples of: a thread moves so much at once."""
@@ -19,11 +20,14 @@ CAPACITY = "SPARKNET_ROCE_ALLREDUCE_CAPACITY_BYTES"
 DISPATCH = "SPARKNET_ROCE_ALLREDUCE_DISPATCH_MAX_BYTES"
 CAPACITY_BYTES = 2097152
 """The capacity where nobody sets one."""
+_SHOWN = 80
 CHANNELS = ("NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS")
 SWITCHLESS = "NCCL_SWITCHLESS_BIDIRECTIONAL"
 
-_SIX = re.compile(r"-?[0-9]+( -?[0-9]+){5}")
-_SIZE = re.compile(r"[1-9][0-9]*(KB|MB|GB)?")
+_DIGITS = 18
+"""More are no 63-bit number, which is the most that any reader takes."""
+_SIX = re.compile(rf"-?[0-9]{{1,{_DIGITS}}}( -?[0-9]{{1,{_DIGITS}}}){{5}}")
+_SIZE = re.compile(rf"[1-9][0-9]{{0,{_DIGITS - 1}}}(KB|MB|GB)?")
 
 
 def tuning_problems(tuning: Tuning, fabric: Fabric) -> list[Problem]:
@@ -56,7 +60,7 @@ def value_problems(
         tunable = fabric.tunable[name]
         said = _wrong(tunable.kind, values[name])
         if said is not None:
-            yield Problem(where=places[name], message=f"{name} {said}", detail=(f"got       {values[name]}",))
+            yield Problem(where=places[name], message=f"{name} {said}", detail=(f"got       {values[name][:_SHOWN]}",))
         if tunable.nodes is not None and tunable.nodes != nodes:
             message = f"{name} is for {tunable.nodes} nodes, and here are {nodes}"
             yield Problem(where=places[name], message=message, hint="leave it out")
@@ -114,7 +118,7 @@ def _known(name: str, scope: str, tuning: Tuning, fabric: Fabric) -> Iterator[Pr
     place = f"{tuning.file}: {scope}.{name}"
     tunable = fabric.tunable.get(name)
     if tunable is None:
-        yield Problem(where=place, message=f"{name} {_no_setting(name, fabric)}", hint=_near(name, fabric))
+        yield unknown_setting(place, name, fabric)
         return
     kind, _, owner = scope.partition(".")
     engine = {"nccl": None, "engines": owner}.get(kind, _engine_of(owner, fabric) if owner else None)
@@ -125,19 +129,14 @@ def _known(name: str, scope: str, tuning: Tuning, fabric: Fabric) -> Iterator[Pr
         yield Problem(where=place, message=f"{name} is NCCL's, and no engine's", hint="write it below [nccl]")
 
 
-def _no_setting(name: str, fabric: Fabric) -> str:
+def unknown_setting(where: str, name: str, fabric: Fabric) -> Problem:
+    """Return the problem of a setting that is none that can be tuned."""
     if any(name in one.settings for one in fabric.transports.values()):
-        return "is required by transports, and not to be tuned"
-    return "is no setting that can be tuned"
-
-
-def _near(name: str, fabric: Fabric) -> str | None:
-    from difflib import get_close_matches
-
-    if any(name in one.settings for one in fabric.transports.values()):
-        return "leave it out: fabric/transports.toml gives it"
-    near = get_close_matches(name, sorted(fabric.tunable), n=1)
-    return f"did you mean {near[0]}?" if near else "fabric/settings.toml lists what can be"
+        message, hint = "is required by transports, and not to be tuned", f"leave it out: {FILE} gives it"
+    else:
+        message = "is no setting that can be tuned"
+        hint = near(name, fabric.tunable) or "fabric/settings.toml lists what can be"
+    return Problem(where=where, message=f"{name} {message}", hint=hint)
 
 
 def _engine_of(transport: str, fabric: Fabric) -> str | None:
@@ -145,11 +144,14 @@ def _engine_of(transport: str, fabric: Fabric) -> str | None:
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isascii() and text.isdecimal() else None
+    is_number = text is not None and text.isascii() and text.isdecimal() and len(text) <= _DIGITS
+    return int(text) if is_number and text is not None else None
 
 
 def _wrong(kind: Kind, value: str) -> str | None:
     number = _number(value)
+    if number is None and value.isascii() and value.isdecimal():
+        return f"has more than {_DIGITS} digits"
     match kind:
         case "bytes" | "count":
             return None if number is not None and number > 0 else "is no whole number above 0"

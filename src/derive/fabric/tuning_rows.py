@@ -10,8 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from derive.errors import InputErrors
+from derive.errors import InputErrors, Problem, expected_got
 from derive.fabric.transports import Fabric, Tunable, Tuning
+from derive.fabric.tuning import unknown_setting
+from derive.recipes.check import shown
+from derive.recipes.forms import VALUE
+from derive.toml_text import toml_line
 
 if TYPE_CHECKING:
     from derive.canonical import Json
@@ -57,13 +61,12 @@ def created_text(base: Tuning, given: Mapping[str, str], fabric: Fabric) -> str:
     """Return the text of a profile like another but for some settings; the empty text leaves a setting out.
 
     Raises:
-        InputErrors: when a setting is none that can be tuned.
+        InputErrors: with every setting that is none that can be tuned, or whose value is not text in one line.
     """
+    _refuse(given, fabric)
     nccl, engines = dict(base.nccl), {key: dict(values) for key, values in base.engines.items()}
     transports = {key: dict(values) for key, values in base.transports.items()}
     for setting, value in given.items():
-        if setting not in fabric.tunable:
-            raise _unknown(setting, fabric)
         engine = fabric.tunable[setting].engine
         target = nccl if engine is None else engines.setdefault(engine, {})
         target[setting] = value
@@ -72,13 +75,19 @@ def created_text(base: Tuning, given: Mapping[str, str], fabric: Fabric) -> str:
         if not value:
             del target[setting]
     lines = [f"# Made from {base.name} with: {' '.join(f'{key}={value}' for key, value in sorted(given.items()))}", ""]
-    lines += ["format = 1", f'doc = "{_escaped(base.doc)}"', f"nodes = {base.nodes}"]
+    lines += [toml_line("format", 1), toml_line("doc", _doc(base, given)), toml_line("nodes", base.nodes)]
     tables = [("nccl", nccl), *((f"engines.{key}", values) for key, values in sorted(engines.items()))]
     tables += [(f"transports.{key}", values) for key, values in sorted(transports.items())]
     for scope, values in tables:
         if values:
-            lines += ["", f"[{scope}]", *(f'{key} = "{_escaped(value)}"' for key, value in sorted(values.items()))]
+            lines += ["", f"[{scope}]", *(toml_line(key, value) for key, value in sorted(values.items()))]
     return "\n".join(lines) + "\n"
+
+
+def _doc(base: Tuning, given: Mapping[str, str]) -> str:
+    """Say what a profile is that was made from another: ``tp4, with NCCL_BUFFSIZE=1048576``."""
+    changed = [f"with {key}={value}" if value else f"without {key}" for key, value in sorted(given.items())]
+    return ", ".join([base.name, *changed]) if changed else base.doc
 
 
 def _scopes(tuning: Tuning) -> Iterator[tuple[str, Mapping[str, str]]]:
@@ -98,18 +107,13 @@ def _row(scope: str, tunable: Tunable, value: str | None) -> Row:
     )
 
 
-def _unknown(setting: str, fabric: Fabric) -> InputErrors:
-    from difflib import get_close_matches
-
-    required = any(setting in one.settings for one in fabric.transports.values())
-    near = get_close_matches(setting, sorted(fabric.tunable), n=1)
-    if required:
-        message, hint = f"{setting} is required by transports, and not to be tuned", None
-    else:
-        message = f"{setting} is no setting that can be tuned"
-        hint = f"did you mean {near[0]}?" if near else "fabric/settings.toml lists what can be"
-    return InputErrors.one(message, where=setting, hint=hint)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+def _refuse(given: Mapping[str, str], fabric: Fabric) -> None:
+    problems = []
+    for setting, value in given.items():
+        if setting not in fabric.tunable:
+            problems.append(unknown_setting(setting, setting, fabric))
+        elif not VALUE.accepts(value):
+            detail = expected_got(VALUE.expects, shown(value))
+            problems.append(Problem(where=setting, message="a value that no variable can have", detail=detail))
+    if problems:
+        raise InputErrors(problems)

@@ -15,10 +15,13 @@ from typing import Literal, TypeAlias
 from derive.canonical import Json
 from derive.importing.read import leaves
 
-State: TypeAlias = Literal["placed", "site", "derived", "dropped", "added", "differs", "unplaced"]
+State: TypeAlias = Literal["placed", "site", "derived", "dropped", "added", "to be added", "differs", "unplaced"]
 
-STATES: tuple[State, ...] = ("unplaced", "differs", "added", "dropped", "site", "derived", "placed")
-"""What can become of a key, what a person must look at first; ``added`` is what the recipe says besides."""
+STATES: tuple[State, ...] = ("unplaced", "differs", "to be added", "added", "dropped", "site", "derived", "placed")
+"""What can become of a key, what a person must look at first.
+
+``added`` is what the recipe says besides, ``to be added`` what a person must write into it: no file said it.
+"""
 
 _NUMBER = re.compile(r"\[[0-9]+\]")
 

@@ -8,13 +8,12 @@ Numbers become numbers and JSON becomes tables only where the same text comes ba
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from derive.canonical import Json
+from derive.importing.read import parse_option
 
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,14})")
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)\.[0-9]+")
@@ -69,12 +68,13 @@ def typed(text: str) -> Json:
     if text[:1] not in ("{", "["):
         return _plain(text)
     try:
-        found = json.loads(text, parse_float=lambda number: {"decimal": number})
+        found = parse_option(text)
     except (ValueError, RecursionError):
         return text
     # A list of plain values would be given as several words.
-    deep = isinstance(found, dict) or any(isinstance(one, list | dict) and "decimal" not in one for one in found)
-    return cast("Json", found) if deep else text
+    if isinstance(found, list) and not any(isinstance(one, list | dict) and "decimal" not in one for one in found):
+        return text
+    return found
 
 
 def _plain(text: str) -> Json:

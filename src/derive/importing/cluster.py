@@ -6,6 +6,7 @@ Core: no IO.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -22,10 +23,12 @@ from derive.importing.fields import Fields
 from derive.importing.follows import Given, given_by, is_secret
 from derive.importing.mounting import Mounted, Pin, place_mounts, read_mounts
 from derive.importing.values import place_arguments, place_environment
-from derive.importing.work import Work, set_at, size_text
+from derive.importing.work import Work, set_at
+from derive.words import binary_size, one_line
 
 _CABLINGS: dict[int, Cabling] = {3: "triangle", 4: "ring4"}
 _DEFAULT_TRANSPORT = "rocenante-direct"
+_PORT = re.compile(r"[0-9]{1,5}")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1", "0.0.0.0")  # noqa: S104 - read, never bound
 
 
@@ -120,18 +123,29 @@ def _service(work: Work, docker: DockerArguments) -> None:
             account.dropped(key, why)
     url, timeout = fields.text("deployment.ready_url"), fields.whole("deployment.ready_timeout_seconds")
     if url is not None:
-        parts = urlsplit(url)
-        work.put("deployment.ready_url", "service.ready.path", parts.path or "/")
-        if parts.hostname not in _LOOPBACK:
-            fields.wrong("deployment.ready_url", "readiness is asked of the head itself", "127.0.0.1", parts.hostname)
+        _ready(work, url)
     work.put("deployment.ready_timeout_seconds", "service.ready.timeout", timeout)
     port = fields.text("distributed.master_port")
-    if port is not None and port.isdecimal():
+    if port is not None and not _PORT.fullmatch(port):
+        fields.wrong("distributed.master_port", "not a port", "digits", port[:80])
+    elif port is not None:
         work.put("distributed.master_port", "service.master-port", int(port))
     address = fields.text("distributed.master_addr")
     if address is not None:
         work.site["head"] = address
         account.add("distributed.master_addr", "site", "nodes[0].address")
+
+
+def _ready(work: Work, url: str) -> None:
+    key = "deployment.ready_url"
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        work.fields.wrong(key, "not a URL", "http://127.0.0.1:8000/v1/models", one_line(url)[:80])
+        return
+    work.put(key, "service.ready.path", parts.path or "/")
+    if parts.hostname not in _LOOPBACK:
+        work.fields.wrong(key, "readiness is asked of the head itself", "127.0.0.1", parts.hostname)
 
 
 def _host(work: Work) -> None:
@@ -148,7 +162,7 @@ def _host(work: Work) -> None:
     work.put(key, "guard.startup.wait", fields.whole(key))
     work.put("host.kernel.release", "host.kernel", fields.text("host.kernel.release"))
     page = fields.whole("host.kernel.page_size")
-    work.put("host.kernel.page_size", "host.page-size", None if page is None else size_text(page))
+    work.put("host.kernel.page_size", "host.page-size", None if page is None else binary_size(page))
     key = "host.kernel.memory_saver_required"
     work.put(key, "host.memory-saver", fields.switch(key))
 
@@ -157,7 +171,6 @@ def _deployment(work: Work) -> None:
     fields = work.fields
     work.put("deployment.launch_enabled", "promotion.launch-enabled", fields.switch("deployment.launch_enabled"))
     work.put("deployment.branch", "promotion.branch", fields.text("deployment.branch"))
-    work.put("benchmark_reference", "promotion.benchmark", fields.text("benchmark_reference"))
 
 
 def _transport(work: Work) -> None:
@@ -205,12 +218,14 @@ def _made_name(nodes: int, tables: Mapping[str, Json]) -> str:
 
 _DROPPED = {
     "schema_version": "the files that are written have a format of their own",
+    "benchmark_reference": "that deployment's report; measure this shape, and name its record in promotion.benchmark",
     "promoted_baseline": "a release is named by its digest, and records say what was promoted",
     "container.image": "an image is named by its digest; the recipe names the file that derives it",
     "container.expected_labels": "the image's digest says all that its labels would",
     "deployment.repository": "a release is deployed by its digest, from no checkout",
     "deployment.path": "launch files lie in the site's folder",
-    "host.kernel_policy": "what a recipe asks of a host is host.kernel, page-size, memory-saver and driver",
+    "host.kernel_policy": "that file is not read: the recipe's [host] has kernel, driver, the memory saver's version, "
+    "huge pages and swap",
     "nodes_config": "the node map is given to this command, and becomes the site",
     "upstreams_config": "locks are the project's",
     "tuning_origin": "its values stand in the environment, each by itself",

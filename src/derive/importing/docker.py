@@ -37,6 +37,7 @@ _DROPPED = {
     "pull": "the image is there, by its digest, before it is started",
 }
 _SIZE = re.compile(r"([0-9]+)([bkmgt]?)(?:i?b)?", re.IGNORECASE)
+_SECONDS = re.compile(r"[0-9]{1,9}")
 _UNITS = {"": "B", "b": "B", "k": "KiB", "m": "MiB", "g": "GiB", "t": "TiB"}
 
 
@@ -91,7 +92,7 @@ def _keep(found: DockerArguments, option: str, value: str, element: str) -> tupl
     if option in _TEXTS:
         container[_TEXTS[option]] = value
         return f"container.{_TEXTS[option]}", ""
-    if option in _SIZES and (size := size_text(value)) is not None:
+    if option in _SIZES and (size := _recipe_size(value)) is not None:
         container[_SIZES[option]] = size
         return f"container.{_SIZES[option]}", ""
     if option in _LISTS:
@@ -102,7 +103,7 @@ def _keep(found: DockerArguments, option: str, value: str, element: str) -> tupl
         soft, _, hard = limits.partition(":")
         container.setdefault("ulimits", {})[name] = f"{soft}:{hard or soft}"  # type: ignore[index]
         return f"container.ulimits.{name}", ""
-    if option == "stop-timeout" and value.isdecimal():
+    if option == "stop-timeout" and _SECONDS.fullmatch(value):
         container["stop"] = int(value)
         return "container.stop", ""
     return _keep_other(found, option, value, element)
@@ -125,7 +126,7 @@ def _keep_other(found: DockerArguments, option: str, value: str, element: str) -
     return "", ""
 
 
-def size_text(text: str) -> str | None:
+def _recipe_size(text: str) -> str | None:
     """Write a size of Docker's (``112g``, ``67108864``) as recipes do (``112GiB``, ``67108864B``), or return None."""
     match = _SIZE.fullmatch(text)
     return None if match is None else match[1] + _UNITS[match[2].lower()]

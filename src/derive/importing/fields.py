@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from derive.canonical import Json
 from derive.errors import Problem, expected_got
+from derive.words import one_line
 
 
 @dataclass(slots=True)
@@ -82,5 +83,5 @@ class Fields:
 
     def wrong(self, key: str, message: str, expected: object, got: object) -> None:
         """Say what is wrong with a key."""
-        where = f"{self.file}: {key}" if key else self.file
+        where = f"{self.file}: {one_line(key)}" if key else self.file
         self.problems.append(Problem(where=where, message=message, detail=expected_got(expected, got)))

@@ -13,6 +13,7 @@ from typing import cast
 from derive.canonical import Json
 from derive.errors import Problem, expected_got
 from derive.importing.account import Account
+from derive.words import one_line
 
 _DROPPED = {
     "transfer_host": "only bulk copies by hand used it",
@@ -74,7 +75,7 @@ class _Fields:
         return found if isinstance(found, Mapping) else {}
 
     def wrong(self, key: str, message: str, expected: object, got: object, hint: str | None = None) -> None:
-        where = f"{self.file}: {self.path}.{key}" if self.path else f"{self.file}: {key}"
+        where = f"{self.file}: {one_line(f'{self.path}.{key}' if self.path else key)}"
         self.problems.append(Problem(where=where, message=message, detail=expected_got(expected, got), hint=hint))
 
     def _of(self, key: str, kind: type, expected: str, place: str, *, must: bool) -> object:
@@ -140,7 +141,7 @@ def _node(fields: _Fields, at: int) -> MapNode:
 def _peers(fields: _Fields) -> Iterator[tuple[int, tuple[str, ...]]]:
     key = "roce_peer_hcas"
     for peer, devices in fields.mapping(key, "cables", must=True).items():
-        if not peer.isdecimal():
+        if not (peer.isascii() and peer.isdecimal() and len(peer) == 1):
             fields.wrong(f"{key}.{peer}", "not a rank", "a number", peer)
         elif (
             not isinstance(devices, list) or not 1 <= len(devices) <= 2 or not all(isinstance(d, str) for d in devices)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from derive.canonical import Json
-from derive.errors import InputErrors, Problem
+from derive.errors import InputErrors, Problem, expected_got
 from derive.fabric.catalogue import load_fabric
 from derive.fabric.load import load_site
 from derive.importing.account import FINDINGS, Account, Row, told_once
@@ -24,10 +24,13 @@ from derive.importing.pins import known_pins
 from derive.importing.read import leaves, parse_json
 from derive.importing.share import recipe_document
 from derive.importing.sites import site_document
-from derive.importing.toml import toml_text
+from derive.importing.trace import in_clusters, in_map
+from derive.recipes.forms import NAME
 from derive.recipes.load import Recipe, read_recipe
 from derive.recipes.resolve import resolve
+from derive.toml_text import toml_text
 
+_MEMORY = "the files say nothing of it, and without it nobody can say whether the shape fits: docs/memory.md"
 _RECIPE_HEADING = """\
 Imported by derive import. What the keys mean is on docs/recipes.md; values that follow from others are not written.
 """
@@ -79,6 +82,9 @@ def import_files(request: Request, files: Mapping[str, bytes]) -> Imported:
     Raises:
         InputErrors: with everything that is wrong in any of them; and when what would be written is no recipe or site.
     """
+    if not NAME.accepts(request.name):
+        detail = expected_got(NAME.expects, request.name)
+        raise InputErrors.one("not a name for a recipe", where="--name", detail=detail)
     problems: list[Problem] = []
     rows: list[Row] = []
     known = Known(pins=tuple(known_pins(files)), fabric=load_fabric(files), model=request.model)
@@ -89,18 +95,23 @@ def import_files(request: Request, files: Mapping[str, bytes]) -> Imported:
         raise InputErrors(problems)
     document = recipe_document(drafts, request.image, default or drafts[0].name)
     text = toml_text(document, _RECIPE_HEADING)
-    recipe = _read_back(request.name, text, files)
+    recipe = _read_back(request, text, files, rows, drafts)
     for one in drafts:
         rows += differences(one, resolve(recipe, one.name))
+        rows.append(Row(file=one.file, key="memory", state="to be added", note=_MEMORY))
     texts = {name: toml_text(site, _SITE_HEADING) for name, (site, _) in sites.items()}
-    for name, site in texts.items():
-        load_site(site.encode(), f"{name}.toml")
+    for (name, site), nodes in zip(texts.items(), maps, strict=True):
+        _read_site(f"{name}.toml", site, nodes, rows)
     return Imported(
         name=request.name,
         recipe=text,
         sites=texts,
         rows=told_once(rows),
-        notes=(*(note for _, notes in sites.values() for note in notes), *_left_in(drafts, maps)),
+        notes=(
+            *_unchecked(request.image, files),
+            *(note for _, notes in sites.values() for note in notes),
+            *_left_in(drafts, maps),
+        ),
     )
 
 
@@ -179,6 +190,13 @@ def _sites(
     return found
 
 
+def _unchecked(image: str, files: Mapping[str, bytes]) -> Iterator[str]:
+    """Yield that nothing tells whether an image has vLLM, and these options: that of another service has not."""
+    file = f"recipes/{image}.schema.json"
+    if file not in files:
+        yield f"the service is vLLM, and nothing says that image {image} has it: there is no {file}"
+
+
 def _left_in(drafts: Sequence[Draft], maps: Sequence[NodeMap]) -> Iterator[str]:
     """Yield values of recipes that a site should say: they would be wrong at any other."""
     said = {node.address for nodes in maps for node in nodes.nodes}
@@ -193,8 +211,18 @@ def _texts(tables: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
         yield from ((key, text) for text in (value if isinstance(value, list) else [value]) if isinstance(text, str))
 
 
-def _read_back(name: str, text: str, files: Mapping[str, bytes]) -> Recipe:
-    recipe, problems = read_recipe({**files, f"recipes/{name}.toml": text.encode()}, name)
+def _read_back(
+    request: Request, text: str, files: Mapping[str, bytes], rows: Sequence[Row], drafts: Sequence[Draft]
+) -> Recipe:
+    recipe, problems = read_recipe({**files, f"recipes/{request.name}.toml": text.encode()}, request.name)
     if recipe is None or problems:
-        raise InputErrors([*problems])
+        shapes = {one.name: one.file for one in drafts}
+        raise InputErrors(in_clusters(problems, request.name, rows, shapes, drafts[0].file))
     return recipe
+
+
+def _read_site(file: str, text: str, nodes: NodeMap, rows: Sequence[Row]) -> None:
+    try:
+        load_site(text.encode(), file)
+    except InputErrors as error:
+        raise InputErrors(in_map(error.problems(), file, nodes, rows)) from None

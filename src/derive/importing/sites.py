@@ -6,6 +6,7 @@ Core: no IO.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -16,6 +17,7 @@ from derive.importing.cluster import Draft
 from derive.importing.nodes import NodeMap
 
 _USUAL_GID = 3
+_GID = re.compile(r"[0-9]{1,9}")
 
 
 def site_document(
@@ -78,7 +80,7 @@ def _gid(nodes: NodeMap, drafts: Sequence[Draft]) -> int:
     if said:
         return said.most_common(1)[0][0]
     variable = next((draft.site["gid-index"] for draft in drafts if "gid-index" in draft.site), "")
-    return int(variable) if variable.isdecimal() else _USUAL_GID
+    return int(variable) if _GID.fullmatch(variable) else _USUAL_GID
 
 
 def _alike(drafts: Sequence[Draft], key: str, problems: list[Problem]) -> str | None:

@@ -50,7 +50,11 @@ def _same_port(work: Work, port: int) -> None:
     key = "deployment.ready_url"
     url = work.fields.get(key)
     try:
-        asked = urlsplit(url).port if isinstance(url, str) else None
+        parts = urlsplit(url) if isinstance(url, str) else None
+    except ValueError:
+        return  # told where its path is read
+    try:
+        asked = parts.port if parts is not None else None
     except ValueError:
         asked = -1
     if asked not in (None, port):

@@ -40,12 +40,3 @@ def set_at(tables: dict[str, Json], place: str, value: Json) -> None:
         assert isinstance(below, dict)
         tables = below
     tables[last] = value
-
-
-def size_text(size: int) -> str:
-    """Write a number of bytes in the largest unit of which it is a whole number."""
-    for unit in ("B", "KiB", "MiB"):
-        if size % 1024 or not size:
-            return f"{size}{unit}"
-        size //= 1024
-    return f"{size}GiB"

@@ -16,6 +16,7 @@ from pathlib import Path
 from derive.errors import HostRefuses, InputErrors, Problem
 from derive.fabric.places import VARIABLE, user_site
 from derive.importing.plan import Imported, Source
+from derive.words import unreadable
 
 _SHAPE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _MODES = {True: 0o644, False: 0o600}
@@ -43,8 +44,8 @@ def _read(named: Sequence[str], problems: list[Problem], *, shapes: bool) -> tup
         try:
             found.append(Source(file=file, data=Path(file).read_bytes(), shape=shape))
         except (OSError, ValueError) as error:
-            reason = (error.strerror or "unknown reason").lower() if isinstance(error, OSError) else "no name of a file"
-            problems.append(Problem(where=file, message=f"cannot be read: {reason}"))
+            message = unreadable(error) if isinstance(error, OSError) else "cannot be read: no name of a file"
+            problems.append(Problem(where=file, message=message))
     return tuple(found)
 
 
@@ -70,10 +71,8 @@ def write_new(texts: Mapping[Path, str]) -> None:
     """
     there = [path for path in texts if path.exists() or path.is_symlink()]
     if there:
-        hint = "move it away, or choose another place with --out or --name"
-        raise InputErrors(
-            [Problem(where=str(path), message="is there already, and is left as it is", hint=hint) for path in there]
-        )
+        message = "is there already, and is left as it is"
+        raise InputErrors([Problem(where=str(path), message=message, hint=_another_place(path)) for path in there])
     written: list[Path] = []
     with _taken_back(written):
         for path, text in texts.items():
@@ -85,6 +84,12 @@ def write_new(texts: Mapping[Path, str]) -> None:
                 file.write(text.encode("utf-8"))
                 file.flush()
                 os.fsync(file.fileno())
+
+
+def _another_place(path: Path) -> str:
+    """Return what to do about a file in the way: ``--name`` names recipes alone."""
+    options = "--out or --name" if path.parent.name == "recipes" else "--out"
+    return f"move it away, or choose another place with {options}"
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from derive.memory import weights
 from derive.memory.facts import Facts, Measured
+from derive.memory.kv import tokens_by_rate
 from derive.memory.predict import Constants, kv_capacity, rows
 
 
@@ -18,7 +19,8 @@ from derive.memory.predict import Constants, kv_capacity, rows
 class Comparison:
     """One quantity of one deployment: as measured, and as the rules give it. Tokens, or bytes.
 
-    ``fitted`` says that the rules took a constant from this very reading, so that its agreement says nothing.
+    ``fitted`` says that the rules took a constant from this very reading, so that its agreement says nothing; ``taken``
+    says what a prediction took from which other deployment, where that is the whole of it.
     """
 
     deployment: str
@@ -29,6 +31,12 @@ class Comparison:
     predicted: int
     fitted: bool
     other_engine: bool
+    taken: str = ""
+
+    @property
+    def in_tokens(self) -> bool:
+        """Whether it counts tokens; else bytes."""
+        return self.quantity.startswith("KV tokens")
 
     @property
     def error(self) -> int:
@@ -45,8 +53,7 @@ def compare(facts: Facts, found: Constants) -> tuple[Comparison, ...]:
 
 def _compared(facts: Facts, found: Constants, ran: Measured) -> Iterator[Comparison]:
     if ran.kv_tokens is not None:
-        tokens = kv_capacity(ran.conditions, facts, found).tokens
-        yield _one(ran, "KV tokens", ran.kv_tokens, ran.kv_tokens, tokens, fitted=facts.fit.kv == ran.name)
+        yield from _tokens(facts, found, ran, ran.kv_tokens)
     if ran.other_engine:
         return
     if ran.weights is not None:
@@ -60,7 +67,22 @@ def _compared(facts: Facts, found: Constants, ran: Measured) -> Iterator[Compari
         yield _one(ran, "MemAvailable", most, least, predicted, fitted=facts.fit.host == ran.name)
 
 
-def _one(ran: Measured, quantity: str, most: int, least: int, predicted: int, *, fitted: bool) -> Comparison:
+def _tokens(facts: Facts, found: Constants, ran: Measured, told: int) -> Iterator[Comparison]:
+    """Compare tokens as the layout gives them, and as nothing but another deployment's bytes a token would."""
+    fit = facts.measured[facts.fit.kv]
+    fitted = fit.name == ran.name
+    own = not fitted and fit.conditions.kv_format == ran.conditions.kv_format
+    tokens = kv_capacity(ran.conditions, facts, found).tokens
+    yield _one(ran, "KV tokens", told, told, tokens, fitted=fitted, taken=f"layout of {fit.name}" if own else "")
+    if own:
+        plain = tokens_by_rate(fit, ran.conditions.kv_bytes)
+        taken = f"bytes a token of {fit.name}, no layout"
+        yield _one(ran, "KV tokens by rate", told, told, plain, fitted=False, taken=taken)
+
+
+def _one(
+    ran: Measured, quantity: str, most: int, least: int, predicted: int, *, fitted: bool, taken: str = ""
+) -> Comparison:
     return Comparison(
         deployment=ran.name,
         doc=ran.doc,
@@ -70,4 +92,5 @@ def _one(ran: Measured, quantity: str, most: int, least: int, predicted: int, *,
         predicted=predicted,
         fitted=fitted,
         other_engine=ran.other_engine,
+        taken=taken,
     )

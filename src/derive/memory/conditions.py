@@ -6,6 +6,7 @@ Core: no IO. Standard library only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
@@ -19,6 +20,7 @@ from derive.recipes.resolved import Resolved
 
 _KEY_BYTES = {"fp8": None, "mxfp4": 68}
 _PAGE = 4096
+_DIGITS = re.compile("[0-9]{1,15}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,7 @@ class _Numbers:
     def required(self, option: str) -> int:
         """Return an option's integer, given as a number or as its digits."""
         value = self.resolved.arguments.get(option)
-        if isinstance(value, str) and value.isdecimal():
+        if isinstance(value, str) and _DIGITS.fullmatch(value):
             value = int(value)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value

@@ -9,6 +9,7 @@ which is fitted to what was measured.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from derive.memory.facts import Activations, Conditions
@@ -20,6 +21,7 @@ _CHANNELS = 8
 _COMMUNICATORS = 2
 _PADDED_HEADS = 32
 _ENTRY = 8
+_DIGITS = re.compile("[0-9]{1,15}")
 
 
 def activation_bytes(sizes: Activations, conditions: Conditions) -> int:
@@ -67,4 +69,4 @@ def graph_bytes(measured: int, graphs: int, of: int) -> int:
 
 def _number(environment: Mapping[str, str], name: str, default: int) -> int:
     text = environment.get(name, "")
-    return int(text) if text.isdecimal() else default
+    return int(text) if _DIGITS.fullmatch(text) else default

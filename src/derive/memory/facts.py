@@ -70,8 +70,6 @@ class Cache:
     window: int
     window_layers: int
     sources: tuple[Source, ...]
-    head: int
-    index_head: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ class Format:
 
     A page (a layer's records of one block) is rounded up to ``alignment``. Window layers have blocks of
     ``window_block`` positions; ``window_layers`` of them share a group, or None: as many as a block of the pool holds.
+    ``known`` says that both were read from the engine's source; otherwise they are what a deployment's tokens gave.
     """
 
     window: int
@@ -31,6 +32,7 @@ class Format:
     record: int
     index_key: int
     alignment: int
+    known: bool
     doc: str
 
 
@@ -42,6 +44,7 @@ FORMATS: Mapping[KvFormat, Format] = {
         record=288,
         index_key=68,
         alignment=1,
+        known=False,
         doc="records of 528, 288 and 68 bytes, as the deployment that this one follows had them",
     ),
     "vllm-0.33": Format(
@@ -51,11 +54,23 @@ FORMATS: Mapping[KvFormat, Format] = {
         record=584,
         index_key=132,
         alignment=576,
+        known=True,
         doc="records of 584 and 132 bytes, as vLLM 0.33.0 has them on this GPU",
     ),
 }
-"""What each ``kv-format`` means. How many window layers of the former engine share a group is inferred: as many as the
-sources of ratio 2, which gives the 17 groups that it reported."""
+"""What each ``kv-format`` means. The window blocks of ``records`` stand here for facts that were fitted to an engine of
+another format; where one of that format was measured, its own tokens decide (:func:`fitted_layout`)."""
+
+WINDOW_BLOCKS = tuple(2**power for power in range(4, 13))
+"""Sizes of window blocks that may be: powers of two, from 16 positions to 4,096."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How windows lie in the pool: the positions of a block of theirs, and how many groups take such blocks."""
+
+    window_block: int
+    groups: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +101,8 @@ class Capacity:
         return self.request_blocks * self.block_bytes
 
 
-def capacity(conditions: Conditions, cache: Cache, *, window_groups: int | None = None) -> Capacity:
-    """Return what the pool of a deployment holds; ``window_groups`` stands in for the number that the layers give."""
+def capacity(conditions: Conditions, cache: Cache, *, layout: Layout | None = None) -> Capacity:
+    """Return what the pool of a deployment holds; ``layout`` stands in for the one that the format gives."""
     form = FORMATS[conditions.kv_format]
     key = conditions.index_key_bytes or form.index_key
     block = sum(
@@ -95,44 +110,77 @@ def capacity(conditions: Conditions, cache: Cache, *, window_groups: int | None 
         * (_page(cache.block // source.ratio, form.record, form) + _page(cache.block // source.ratio, key, form))
         for source in cache.sources
     )
-    if window_groups is None:
-        window_groups = _groups(cache, form, block)
-    each = window_blocks(conditions, cache)
+    if layout is None:
+        layout = Layout(window_block=form.window_block, groups=_groups(cache, form, block))
+    each = window_blocks(conditions, cache, layout.window_block)
     return Capacity(
         block_bytes=block,
         blocks=conditions.kv_bytes // block,
         token_bytes=sum((Fraction(source.layers, source.ratio) for source in cache.sources), Fraction(0))
         * (form.record + key),
-        window_groups=window_groups,
+        window_groups=layout.groups,
         window_blocks=each,
-        request_blocks=-(-conditions.context // cache.block) + window_groups * each + 1,
+        request_blocks=-(-conditions.context // cache.block) + layout.groups * each + 1,
         context=conditions.context,
     )
 
 
-def window_blocks(conditions: Conditions, cache: Cache) -> int:
-    """Return the blocks that one group of window layers takes for one request.
+def window_blocks(conditions: Conditions, cache: Cache, window_block: int) -> int:
+    """Return the blocks of ``window_block`` positions that one group of window layers takes for one request.
 
     The window less one, and all rows of the steps under way, whose blocks are freed when the steps are done; one more
     because a window need not begin where a block does.
     """
-    form = FORMATS[conditions.kv_format]
     rows = min(cache.window - 1 + conditions.steps * conditions.batched_tokens, conditions.context)
-    return -(-rows // form.window_block) + 1
+    return -(-rows // window_block) + 1
 
 
-def fitted_groups(measured: Measured, cache: Cache) -> int:
-    """Return how many window groups the tokens that a deployment reported stand for.
+def layouts(measured: Measured, cache: Cache) -> tuple[Layout, ...]:
+    """Return every layout that gives, to the token, what a deployment reported; no other deployment is looked at.
+
+    A group has one window layer at least, so there are no more groups than such layers. Where the format's window
+    blocks are known, no others are tried.
+    """
+    told = measured.conditions
+    form = FORMATS[told.kv_format]
+    bare = capacity(told, cache, layout=Layout(window_block=form.window_block, groups=0))
+    held = bare.blocks * told.context
+    return tuple(
+        Layout(window_block=size, groups=groups)
+        for size in ((form.window_block,) if form.known else WINDOW_BLOCKS)
+        for each in (window_blocks(told, cache, size),)
+        for groups in range(1, cache.window_layers + 1)
+        if held // (bare.request_blocks + groups * each) == measured.kv_tokens
+    )
+
+
+def fitted_layout(measured: Measured, cache: Cache) -> Layout:
+    """Return the one layout that a deployment's tokens stand for, else the format's blocks in the nearest number.
 
     Raises:
         ValueError: when it reported none.
     """
     if measured.kv_tokens is None:
         raise ValueError(f"{measured.name} has no KV tokens")
+    exact = layouts(measured, cache)
+    if len(exact) == 1:
+        return exact[0]
     told = measured.conditions
-    bare = capacity(told, cache, window_groups=0)
+    size = FORMATS[told.kv_format].window_block
+    bare = capacity(told, cache, layout=Layout(window_block=size, groups=0))
     taken = Fraction(bare.blocks * told.context, measured.kv_tokens)
-    return round((taken - bare.request_blocks) / bare.window_blocks)
+    return Layout(window_block=size, groups=max(0, round((taken - bare.request_blocks) / bare.window_blocks)))
+
+
+def tokens_by_rate(measured: Measured, kv_bytes: int) -> int:
+    """Return how many tokens a pool would hold at the bytes a token of a deployment that ran, whatever its layout.
+
+    Raises:
+        ValueError: when it reported none.
+    """
+    if measured.kv_tokens is None:
+        raise ValueError(f"{measured.name} has no KV tokens")
+    return kv_bytes * measured.kv_tokens // measured.conditions.kv_bytes
 
 
 def _page(records: int, size: int, form: Format) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from derive.errors import InputErrors
+from derive.errors import InputErrors, Problem
 from derive.memory.facts import (
     FORMS,
     Activations,
@@ -61,6 +61,22 @@ def load_facts(data: bytes, file: str) -> Facts:
     if problems:
         raise InputErrors(problems)
     return facts
+
+
+def facts_problems(files: Mapping[str, bytes], recipe: str | None = None) -> list[Problem]:
+    """Return what is wrong with the files of facts beside recipes, or beside one of them.
+
+    For when a recipe cannot be read, and so does not say which file it means: all that is wrong is told at once.
+    """
+    problems: list[Problem] = []
+    for path in sorted(files):
+        name = path.removeprefix("recipes/").removesuffix("/memory.toml")
+        if path == f"recipes/{name}/memory.toml" and recipe in (None, name):
+            try:
+                load_facts(files[path], path)
+            except InputErrors as error:
+                problems += error.problems()
+    return problems
 
 
 def _tensors(tables: Table) -> tuple[Tensor, ...]:
@@ -132,8 +148,6 @@ def _cache(table: Table) -> Cache:
         window=table.integer("window"),
         window_layers=table.integer("window-layers"),
         sources=tuple(sources),
-        head=table.integer("head"),
-        index_head=table.integer("index-head"),
     )
     for source in cache.sources:
         if cache.block % source.ratio:

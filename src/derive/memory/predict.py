@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from derive.memory import estimates, weights
 from derive.memory.facts import Conditions, Facts, Tensor
-from derive.memory.kv import Capacity, capacity, fitted_groups
+from derive.memory.kv import Capacity, Layout, capacity, fitted_layout
 
 Basis: TypeAlias = Literal["set", "measured", "fitted", "predicted", "estimated"]
 
@@ -41,13 +41,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
-    """What was fitted, in bytes: ``load`` on top of the weights, ``graphs`` for ``captured`` sizes, ``host``."""
+    """What was fitted, in bytes: ``load`` on top of the weights, ``graphs`` for ``captured`` sizes, ``host``.
+
+    ``layout`` is that of the windows in the KV cache.
+    """
 
     load: int
     graphs: int
     captured: int
     host: int
-    window_groups: int
+    layout: Layout
 
 
 def constants(facts: Facts) -> Constants:
@@ -60,7 +63,7 @@ def constants(facts: Facts) -> Constants:
         graphs=graphs.graphs or 0,
         captured=len(graphs.conditions.captured),
         host=0,
-        window_groups=fitted_groups(facts.measured[facts.fit.kv], facts.cache),
+        layout=fitted_layout(facts.measured[facts.fit.kv], facts.cache),
     )
     ran = facts.measured[facts.fit.host]
     usable = facts.fit.usable_bytes
@@ -70,17 +73,17 @@ def constants(facts: Facts) -> Constants:
         graphs=partly.graphs,
         captured=partly.captured,
         host=max(0, usable - (ran.available or 0) - taken),
-        window_groups=partly.window_groups,
+        layout=partly.layout,
     )
 
 
 def kv_capacity(conditions: Conditions, facts: Facts, found: Constants | None = None) -> Capacity:
-    """Return what the KV cache holds: by the fitted number of groups where the fit's format is the same."""
+    """Return what the KV cache holds: by the fitted layout of windows where the fit's format is the same."""
     ran = facts.measured[facts.fit.kv]
     if conditions.kv_format != ran.conditions.kv_format:
         return capacity(conditions, facts.cache)
-    groups = found.window_groups if found is not None else fitted_groups(ran, facts.cache)
-    return capacity(conditions, facts.cache, window_groups=groups)
+    layout = found.layout if found is not None else fitted_layout(ran, facts.cache)
+    return capacity(conditions, facts.cache, layout=layout)
 
 
 def rows(

@@ -46,7 +46,8 @@ def held_rows(held: Sequence[Comparison]) -> list[tuple[str, ...]]:
         span = _amount(one, one.measured)
         if one.measured_least != one.measured:
             span = f"{gib(one.measured_least)} to {span}"
-        remark = "fitted to it" if one.fitted else "another engine" if one.other_engine else ""
+        remarks = ("fitted to it" if one.fitted else one.taken, "another engine" if one.other_engine else "")
+        remark = "; ".join(filter(None, remarks))
         lines.append((one.deployment, one.quantity, span, _amount(one, one.predicted), _error(one), remark))
     return lines
 
@@ -135,7 +136,7 @@ def _row(row: Row) -> dict[str, Json]:
 
 
 def _held(one: Comparison) -> dict[str, Json]:
-    unit = "tokens" if one.quantity == "KV tokens" else "bytes"
+    unit = "tokens" if one.in_tokens else "bytes"
     return {
         "deployment": one.deployment,
         "doc": one.doc,
@@ -145,16 +146,17 @@ def _held(one: Comparison) -> dict[str, Json]:
         f"predicted_{unit}": one.predicted,
         f"error_{unit}": one.error,
         "fitted": one.fitted,
+        "taken": one.taken,
         "other_engine": one.other_engine,
     }
 
 
 def _amount(one: Comparison, amount: int) -> str:
-    return f"{amount:,}" if one.quantity == "KV tokens" else f"{gib(amount)} GiB"
+    return f"{amount:,}" if one.in_tokens else f"{gib(amount)} GiB"
 
 
 def _error(one: Comparison) -> str:
-    if one.quantity != "KV tokens":
+    if not one.in_tokens:
         return f"{'+' if one.error > 0 else ''}{gib(one.error)} GiB"
     basis_points = round(one.error * 10000 / one.measured)
     return f"{'-' if basis_points < 0 else '+' if basis_points else ''}{hundredths(abs(basis_points))}%"

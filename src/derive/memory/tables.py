@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 
 from derive.canonical import Json
 from derive.errors import Problem
+from derive.recipes.check import shown
 from derive.recipes.forms import size_bytes
 from derive.toml import key_path
+from derive.words import near
 
 
 @dataclass(slots=True)
@@ -36,7 +38,7 @@ class Table:
         if value is None:
             return least
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            self.problem(key, f"is to be an integer of at least {least}", f"got       {_shown(value)}")
+            self.problem(key, f"is to be an integer of at least {least}", f"got       {shown(value)}")
             return least
         return value
 
@@ -46,7 +48,7 @@ class Table:
         if value is None:
             return ""
         if not isinstance(value, str) or not value:
-            self.problem(key, "is to be text", f"got       {_shown(value)}")
+            self.problem(key, "is to be text", f"got       {shown(value)}")
             return ""
         return value
 
@@ -56,7 +58,7 @@ class Table:
         if value is None:
             return words[0]
         if not isinstance(value, str) or value not in words:
-            self.problem(key, f"is to be {' or '.join(words)}", f"got       {_shown(value)}")
+            self.problem(key, f"is to be {' or '.join(words)}", f"got       {shown(value)}")
             return words[0]
         return value
 
@@ -73,7 +75,7 @@ class Table:
                 return size_bytes(value)
         except ValueError:
             pass
-        self.problem(key, "is to be a size as text, as in 3.5GiB", f"got       {_shown(value)}")
+        self.problem(key, "is to be a size as text, as in 3.5GiB", f"got       {shown(value)}")
         return 0
 
     def sizes(self, key: str) -> tuple[int, ...]:
@@ -81,7 +83,7 @@ class Table:
         value = self._get(key, None)
         if not isinstance(value, list):
             if value is not None:
-                self.problem(key, "is to be a list of sizes", f"got       {_shown(value)}")
+                self.problem(key, "is to be a list of sizes", f"got       {shown(value)}")
             return ()
         return tuple(self._size(key, item) for item in value)
 
@@ -93,14 +95,14 @@ class Table:
         items = value if isinstance(value, list) else []
         numbers = [item for item in items if isinstance(item, int) and not isinstance(item, bool) and item > 0]
         if not items or len(numbers) != len(items):
-            self.problem(key, "is to be a list of integers above 0", f"got       {_shown(value)}")
+            self.problem(key, "is to be a list of integers above 0", f"got       {shown(value)}")
         return tuple(numbers)
 
     def switch(self, key: str) -> bool:
         """Return a switch, which is off where it is not named."""
         value = self._get(key, default=False)
         if not isinstance(value, bool):
-            self.problem(key, "is to be true or false", f"got       {_shown(value)}")
+            self.problem(key, "is to be true or false", f"got       {shown(value)}")
         return value is True
 
     def texts(self, key: str, words: Sequence[str] | None = None) -> dict[str, str]:
@@ -116,7 +118,7 @@ class Table:
         value = self._get(key, default)
         if not isinstance(value, Mapping):
             if value is not None:
-                self.problem(key, "is to be a table", f"got       {_shown(value)}")
+                self.problem(key, "is to be a table", f"got       {shown(value)}")
             value = {}
             return Table(self.file, key_path((key,), self.path), value, [])
         return Table(self.file, key_path((key,), self.path), value, self.problems)
@@ -126,7 +128,7 @@ class Table:
         value = self._get(key, None)
         items = value if isinstance(value, list) else []
         if value is not None and (not items or not all(isinstance(item, Mapping) for item in items)):
-            self.problem(key, "is to be a list of tables", f"got       {_shown(value)}")
+            self.problem(key, "is to be a list of tables", f"got       {shown(value)}")
         path = key_path((key,), self.path)
         return tuple(
             Table(self.file, f"{path}[{number}]", item, self.problems)
@@ -142,7 +144,7 @@ class Table:
         """Refuse the keys that nobody read."""
         for key in self.values:
             if key not in self.read:
-                self.problem(key, "unknown key")
+                self.problem(key, "unknown key", hint=near(key, sorted(self.read)))
 
     def _get(self, key: str, default: Json) -> Json:
         self.read.add(key)
@@ -151,13 +153,3 @@ class Table:
         if default is None:
             self.problem(key, "this key is missing")
         return default
-
-
-def _shown(value: Json) -> str:
-    match value:
-        case {"decimal": str() as text}:
-            return text
-        case Mapping():
-            return "a table"
-        case _:
-            return repr(value)[:100]

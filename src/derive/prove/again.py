@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renders once more in processes that are as unlike this one as they can be, and reads rendered folders.
+"""Renders once more in processes that are as unlike this one as they can be.
 
-Edge: runs this program in a folder of its own, reads files.
+Edge: runs this program in a folder of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import derive
-from derive.errors import DeriveError, InputErrors
+from derive.errors import DeriveError
 
 _UNLIKE: tuple[Mapping[str, str], ...] = (
     {"PYTHONHASHSEED": "1", "LC_ALL": "C", "TZ": "UTC", "PYTHONUTF8": "0"},
@@ -49,21 +49,6 @@ def render_again(question: Mapping[str, str | None]) -> Iterator[Mapping[str, by
             for process in started:
                 process.kill()
                 process.communicate()
-
-
-def read_files(folder: Path) -> dict[str, bytes]:
-    """Return every file below a folder, by its path.
-
-    Raises:
-        InputErrors: when it is no folder, or cannot be read.
-    """
-    try:
-        if not folder.is_dir():
-            raise InputErrors.one("no such folder", where=str(folder), hint="render one: derive render --out FOLDER")
-        paths = sorted(path for path in folder.rglob("*") if path.is_file())
-        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
-    except OSError as error:
-        raise InputErrors.one(f"cannot be read: {(error.strerror or '').lower()}", where=str(folder)) from error
 
 
 def _start(changes: Mapping[str, str], folder: Path) -> subprocess.Popen[bytes]:

@@ -37,6 +37,14 @@ def differences(expected: Mapping[str, bytes], got: Mapping[str, bytes]) -> Iter
             yield _first(path, expected[path], got[path])
 
 
+def not_runnable(scripts: Mapping[str, bytes], modes: Mapping[str, int]) -> Iterator[Difference]:
+    """Yield each file that begins with ``#!`` and cannot be run by its owner; ``modes`` are those of files on disk."""
+    for path, data in sorted(scripts.items()):
+        mode = modes.get(path)
+        if mode is not None and data.startswith(b"#!") and not mode & 0o100:
+            yield Difference(path=path, expected=f"mode {mode:03o}, which cannot be run", got="a file that can be run")
+
+
 def _first(path: str, expected: bytes, got: bytes) -> Difference:
     shorter = min(len(expected), len(got))
     offset = next((at for at in range(shorter) if expected[at] != got[at]), shorter)

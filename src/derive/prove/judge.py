@@ -12,13 +12,25 @@ from dataclasses import dataclass
 from derive.canonical import CanonicalError, Json, decode
 from derive.prove.compare import Difference
 from derive.prove.statement import Statement
+from derive.recipes.values import json_text
+
+_IN_WORDS = frozenset(
+    {"derive", "nodes", "files", "launch-bundle", "recipe", "shape", "image", "platform", "renderer"}
+    | {"model", "site", "shape-bundle"}
+)
+"""Keys of a manifest that are no inputs, and those that are told in other words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What was compared with what, and every difference; ``moved`` are inputs that a manifest has otherwise."""
+    """What was compared with what, and every difference; ``moved`` are inputs that a manifest has otherwise.
+
+    ``labels`` say where the two lines of a difference stand; ``folder`` whether the first stands in a rendered folder.
+    """
 
     against: str
+    labels: tuple[str, str] = ("rendered here", "rendered there")
+    folder: bool = False
     files: int
     differing: tuple[Difference, ...]
     moved: tuple[tuple[str, str, str], ...] = ()
@@ -29,13 +41,16 @@ class Verdict:
         return not self.differing
 
 
-def moved_inputs(made: Statement, manifest: bytes) -> Iterator[tuple[str, str, str]]:
-    """Yield each input that a manifest says otherwise: what it is, what the manifest says, what it is now."""
+def moved_inputs(made: Statement, manifest: bytes, rendered: bytes) -> Iterator[tuple[str, str, str]]:
+    """Yield each input that a manifest says otherwise: what it is, what the manifest says, what it is now.
+
+    ``rendered`` is the manifest that is rendered now: what it says of deployability follows from files beside these.
+    """
     try:
-        document = decode(manifest)
+        document, current = decode(manifest), decode(rendered)
     except CanonicalError:
         return
-    if not isinstance(document, Mapping):
+    if not isinstance(document, Mapping) or not isinstance(current, Mapping):
         return
     model, site = document.get("model"), document.get("site")
     pin = made.model
@@ -52,6 +67,9 @@ def moved_inputs(made: Statement, manifest: bytes) -> Iterator[tuple[str, str, s
     for what, said, now in pairs:
         if said != now:
             yield what, str(said or "nothing"), str(now or "nothing")
+    for key in sorted(current.keys() - _IN_WORDS):
+        if document.get(key) != current[key]:
+            yield key, json_text(document.get(key)), json_text(current[key])
 
 
 def lines(verdict: Verdict) -> Iterator[str]:
@@ -61,14 +79,17 @@ def lines(verdict: Verdict) -> Iterator[str]:
         return
     first, *others = verdict.differing
     place = "" if first.offset is None else f": byte {first.offset}, line {first.line}"
-    yield f"not the same bytes: {verdict.against}"
+    yield f"not the same bytes{'' if verdict.folder else ':'} {verdict.against}"
     yield f"first at {first.path}{place}"
-    yield f"  expected  {first.expected}"
-    yield f"  got       {first.got}"
+    width = max(map(len, verdict.labels))
+    for label, text in zip(verdict.labels, (first.expected, first.got), strict=True):
+        yield f"  {label:<{width}}  {text}"
     if others:
         yield f"and {len(others)} more: {', '.join(one.path for one in others[:8])}{' ...' if len(others) > 8 else ''}"
     for what, said, now in verdict.moved:
         yield f"moved     {what}: {said} -> {now}"
+    if verdict.folder and not verdict.moved:
+        yield f"moved     no input: {'these files were' if others else 'the file was'} changed by hand"
 
 
 def verdict_body(verdict: Verdict) -> dict[str, Json]:

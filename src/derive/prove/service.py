@@ -13,10 +13,11 @@ from pathlib import Path
 from derive.canonical import CanonicalError, Digest, Json, decode
 from derive.errors import InputErrors, expected_got
 from derive.fabric.places import find_site
-from derive.prove.again import WAYS, read_files, render_again
-from derive.prove.compare import differences
+from derive.prove.again import WAYS, render_again
+from derive.prove.compare import differences, not_runnable
 from derive.prove.judge import Verdict, moved_inputs
 from derive.prove.statement import Statement, statement
+from derive.prove.written import Written, read_files
 from derive.render.bundle import MANIFEST, MANIFEST_TAG
 from derive.render.inputs import Chosen, Inputs
 from derive.render.service import Rendered, render
@@ -57,9 +58,9 @@ def prove(
         InputErrors: when anything is wrong with what is rendered, there is no such node, or the folder is none.
         Missing: when the image is not derived yet.
     """
-    written = {} if question.folder is None else read_files(question.folder)
-    if question.folder is not None:
-        question = _as_written(question, written, question.folder)
+    written = None if question.folder is None else read_files(question.folder)
+    if question.folder is not None and written is not None:
+        question = _as_written(question, written.files, question.folder)
     named = question.image
     rendered = render(root, question.chosen, environ, image if named is None else lambda _: named, usual)
     found, inputs = rendered.bundle, rendered.inputs
@@ -68,11 +69,11 @@ def prove(
         hint = f"there is {', '.join(names)}"
         raise InputErrors.one(f"no node is called {question.node!r}", where=f"{inputs.site_file}: nodes", hint=hint)
     made = statement(found, question.node, inputs.recipe, inputs.site_file, inputs.files)
-    if question.folder is None:
+    if question.folder is None or written is None:
         verdict = _against_processes(root, question, environ, rendered)
     else:
         verdict = _against_folder(question, question.folder, written, rendered)
-        verdict = replace(verdict, moved=tuple(moved_inputs(made, written[MANIFEST])))
+        verdict = replace(verdict, moved=tuple(moved_inputs(made, written.files[MANIFEST], found.files[MANIFEST])))
     return Proof(statement=made, verdict=verdict, notes=(*inputs.notes, *found.judgement.reasons()))
 
 
@@ -111,10 +112,13 @@ def _manifest(data: bytes | None, where: str) -> Mapping[str, Json]:
     return document
 
 
-def _against_folder(question: Question, folder: Path, written: Mapping[str, bytes], rendered: Rendered) -> Verdict:
-    expected, got = (_of_node(files, question.node) for files in (written, rendered.bundle.files))
-    found = tuple(differences(expected, got))
-    return Verdict(against=f"as in {folder}", files=len(expected), differing=found)
+def _against_folder(question: Question, folder: Path, written: Written, rendered: Rendered) -> Verdict:
+    expected, got = (_of_node(files, question.node) for files in (written.files, rendered.bundle.files))
+    differing = [*differences(expected, got), *not_runnable(got, written.modes)]
+    found = tuple(sorted(differing, key=lambda one: one.path))
+    labels = ("in the folder", "rendered now")
+    against = f"as in {folder}"
+    return Verdict(against=against, labels=labels, folder=True, files=len(expected), differing=found)
 
 
 def _against_processes(root: Path, question: Question, environ: Mapping[str, str], rendered: Rendered) -> Verdict:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from derive.canonical import CanonicalError, Digest, Json, decode, sha256
 from derive.recipes.load import Recipe
-from derive.recipes.resolved import ModelPin
+from derive.recipes.resolved import ModelPin, Resolved
 from derive.render import RENDERER
 from derive.render.bundle import Bundle
 from derive.render.site_digest import site_digest
@@ -29,7 +29,10 @@ class Schema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """What one node's files follow from. ``launch`` is the digest over the files of all nodes of the site."""
+    """What one node's files follow from. ``launch`` is the digest over the files of all nodes of the site.
+
+    ``locks`` is the one that pins the model: what the others pin is in the image, and so in its digest.
+    """
 
     node: str
     rank: int
@@ -106,7 +109,7 @@ def statement(found: Bundle, node: str, recipe: Recipe, site_file: str, files: M
         schema=_schema(f"recipes/{resolved.image}.schema.json", files),
         renderer=RENDERER,
         templates={path_of(name): sha256(files[path_of(name)]) for name in TEMPLATES if path_of(name) in files},
-        locks={path: sha256(files[path]) for path in sorted(files) if path.endswith(".lock.json")},
+        locks=_locks(resolved, files),
         launch=found.launch,
     )
 
@@ -124,12 +127,19 @@ def rows(made: Statement) -> list[tuple[str, str]]:
         ("site", f"{made.site_digest}  {made.site}, {made.site_file}"),
     ]
     if made.schema is not None:
-        given = "" if made.schema.derivation is None else f", drv:{made.schema.derivation[:12]}"
+        derivation = made.schema.derivation
+        given = "" if derivation is None else f", drv:{derivation.removeprefix('sha256:')[:12]}"
         found.append(("schema", f"{made.schema.digest}  {made.schema.file}{given}"))
     found.append(("renderer", made.renderer))
     found += [("template", f"{digest}  {path}") for path, digest in made.templates.items()]
     found += [("lock", f"{digest}  {path}") for path, digest in made.locks.items()]
     return [*found, ("launch", str(made.launch))]
+
+
+def _locks(resolved: Resolved, files: Mapping[str, bytes]) -> dict[str, Digest]:
+    model = resolved.document.get("model")
+    path = f"lock/{model['set']}.lock.json" if isinstance(model, Mapping) else ""
+    return {path: sha256(files[path])} if path in files else {}
 
 
 def _schema(file: str, files: Mapping[str, bytes]) -> Schema | None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, cast
 
 from derive.canonical import Json
+from derive.fabric.cabling import NODES
 from derive.recipes.forms import number_text, size_bytes, texts
 from derive.recipes.merge import Tables, find
 from derive.recipes.needs import needs
@@ -24,9 +25,10 @@ from derive.recipes.resolved import (
     Ready,
     Resolved,
 )
-from derive.recipes.rules import NODES, ROWS
+from derive.recipes.rules import ROWS
 
 if TYPE_CHECKING:
+    from derive.fabric.site import Cabling
     from derive.recipes.load import Recipe
 
 
@@ -36,6 +38,7 @@ def build(
     """Return a shape as a value; its tables have been judged."""
     service = _table(tables, "service")
     transport = _str(tables, "transport")
+    cabling = cast("Cabling", tables["cabling"])
     return Resolved(
         recipe=recipe.name,
         shape=shape,
@@ -43,8 +46,8 @@ def build(
         image=recipe.image,
         platform=str(tables.get("platform", "linux/arm64")),
         model=pin,
-        cabling=cast(Literal["triangle", "ring4"], tables["cabling"]),
-        nodes=NODES[_str(tables, "cabling")],
+        cabling=cabling,
+        nodes=NODES[cabling],
         transport=transport,
         tuning=_optional(tables, "tuning"),
         kernel_backend=cast("Literal['b12x', 'tilelang'] | None", tables.get("kernel-backend")),
@@ -65,7 +68,7 @@ def build(
         memory=_table(tables, "memory"),
         needs=needs(tables, origins["needs"].key if "needs" in origins else "needs", recipe.fabric),
         promotion=_promotion(_table(tables, "promotion"), recipe.fabric.transports[transport].planned),
-        notes=_notes(tables, pin),
+        notes=_notes(tables),
         origins=origins,
         document=tables,
         dropped={name: str(reason) for name, reason in sorted(_table(tables, "dropped").items())},
@@ -123,12 +126,19 @@ def _phase(phase: Literal["startup", "steady"], table: Tables) -> GuardPhase:
 
 
 def _host(table: Tables) -> HostPolicy:
-    saver = table.get("memory-saver")
+    saver, least = table.get("memory-saver"), table.get("min-free-kbytes")
     return HostPolicy(
         kernel=_optional(table, "kernel"),
         page_size=_size(table, "page-size"),
         memory_saver=saver if isinstance(saver, bool) else None,
         driver=_optional(table, "driver"),
+        memory_saver_version=_optional(table, "memory-saver-version"),
+        memory_saver_srcversion=_optional(table, "memory-saver-srcversion"),
+        transparent_huge_pages=_optional(table, "transparent-huge-pages"),
+        min_free_kbytes=least if isinstance(least, int) else None,
+        swap_bytes=_size(table, "swap"),
+        swap_file=_optional(table, "swap-file"),
+        memory_unit=_optional(table, "memory-unit"),
     )
 
 
@@ -141,10 +151,8 @@ def _promotion(table: Tables, planned: str | None) -> Promotion:
     )
 
 
-def _notes(tables: Tables, pin: ModelPin | None) -> tuple[str, ...]:
+def _notes(tables: Tables) -> tuple[str, ...]:
     notes = []
-    if pin is not None and pin.unpinned is not None:
-        notes.append(f"{pin.name} is not pinned: {pin.unpinned}; until it is, releases and deploys of it are refused")
     if tables.get("transport") == "nccl-ring" and find(tables, ROWS) is None:
         notes.append("nccl-ring holds messages of any size: no limit of rows follows from its capacity")
     return tuple(notes)

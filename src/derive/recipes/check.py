@@ -6,7 +6,7 @@ Core: no IO. Standard library only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -16,19 +16,12 @@ from derive.recipes.declarations import REQUIRED_ABOVE, SHAPE, TOP, Each, Spec
 from derive.recipes.forms import Form, decimal_text, removal
 from derive.recipes.merge import KeyPath, Tables, find, removals
 from derive.toml import key_path
+from derive.words import near
 
 
-def where(file: str, path: KeyPath) -> str:
+def where(file: str, path: tuple[str | int, ...]) -> str:
     """Write a place as messages have it: ``recipes/ds41f.toml: service.port``."""
     return f"{file}: {key_path(path)}" if path else file
-
-
-def near(word: str, words: Iterable[str]) -> str | None:
-    """Return the hint that names the word that was probably meant."""
-    from difflib import get_close_matches
-
-    found = get_close_matches(word, sorted(words), n=1)
-    return f"did you mean {found[0]}?" if found else None
 
 
 def shown(value: Json) -> str:
@@ -106,7 +99,7 @@ class _Check:
             if inner is None:
                 self.note(here, "unknown key", hint=near(key, spec) if isinstance(spec, Mapping) else None)
             elif isinstance(spec, Each) and not spec.names.accepts(key):
-                self.note(here, f"not {spec.names.expects}")
+                self.note(here, f"not {spec.names.expects}", hint=spec.names.near(key))
             else:
                 self._value(inner, value, here)
 
@@ -117,7 +110,7 @@ class _Check:
                 self.note(path, "only a shape can remove something, which all shapes share")
         elif isinstance(spec, Form):
             if not spec.accepts(value):
-                self.note(path, "not what this key holds", expected_got(spec.expects, shown(value)))
+                self.note(path, "not what this key holds", expected_got(spec.expects, shown(value)), spec.near(value))
             elif isinstance(value, dict) and not in_shape:
                 for inner in removals(value, path):
                     self.note(inner, "only a shape can remove something, which all shapes share")

@@ -26,7 +26,7 @@ class Each:
 
 Spec: TypeAlias = "Form | Each | Mapping[str, Spec]"
 
-_PHASE: Mapping[str, Spec] = {"floor": forms.SIZE, "interval": forms.SECONDS, "wait": forms.COUNT}
+_PHASE: Mapping[str, Spec] = {"floor": forms.SIZE, "interval": forms.INTERVAL, "wait": forms.COUNT}
 
 SHARED: Mapping[str, Spec] = {
     "platform": forms.one_of("linux/arm64", "linux/amd64"),
@@ -43,7 +43,7 @@ SHARED: Mapping[str, Spec] = {
     "service": {
         "name": forms.NAME,
         "program": forms.one_of("vllm", "plain"),
-        "entrypoint": forms.TEXTS,
+        "entrypoint": forms.ENTRYPOINT,
         "positional": forms.TEXTS,
         "port": forms.PORT,
         "master-port": forms.PORT,
@@ -59,23 +59,30 @@ SHARED: Mapping[str, Spec] = {
     "container": {
         "network": forms.one_of("host", "bridge", "none"),
         "ipc": forms.one_of("host", "private"),
-        "gpus": forms.pattern("all, or a number of GPUs", "all|[1-9][0-9]*"),
-        "devices": forms.TEXTS,
+        "gpus": forms.GPUS,
+        "devices": forms.WORDS,
         "add-capabilities": forms.patterns("a list of distinct names as in IPC_LOCK", "[A-Z][A-Z0-9_]*"),
-        "ulimits": Each(names=forms.NAME, values=forms.LIMIT),
-        "security-options": forms.TEXTS,
-        "shared-memory": forms.SIZE,
-        "memory": forms.SIZE,
-        "memory-swap": forms.SIZE,
-        "device-cgroup-rules": forms.TEXTS,
+        "ulimits": Each(names=forms.ULIMIT, values=forms.LIMIT),
+        "security-options": forms.WORDS,
+        "shared-memory": forms.SOME_SIZE,
+        "memory": forms.MEMORY,
+        "memory-swap": forms.MEMORY,
+        "device-cgroup-rules": forms.WORDS,
         "stop": forms.COUNT,
     },
     "guard": {"startup": _PHASE, "steady": _PHASE},
     "host": {
         "kernel": forms.TEXT,
-        "page-size": forms.SIZE,
+        "page-size": forms.SOME_SIZE,
         "memory-saver": forms.SWITCH,
+        "memory-saver-version": forms.TEXT,
+        "memory-saver-srcversion": forms.pattern("20 to 24 hexadecimal digits, in capitals", "[0-9A-F]{20,24}"),
         "driver": forms.TEXT,
+        "transparent-huge-pages": forms.one_of("always", "madvise", "never"),
+        "min-free-kbytes": forms.COUNT,
+        "swap": forms.SIZE,
+        "swap-file": forms.ABSOLUTE,
+        "memory-unit": forms.pattern("the name of a systemd service", r"[A-Za-z0-9_.@-]+\.service"),
     },
     "memory": Each(names=forms.PROSE, values=forms.JSON),
     "promotion": {"launch-enabled": forms.SWITCH, "benchmark": forms.TEXT, "branch": forms.TEXT},

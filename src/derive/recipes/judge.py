@@ -12,6 +12,7 @@ from derive.errors import Problem, expected_got
 from derive.recipes.declarations import REQUIRED, REQUIRED_IN
 from derive.recipes.forms import size_bytes, texts
 from derive.recipes.merge import KeyPath, Tables, find
+from derive.recipes.values import plain_text
 
 Place = Callable[[KeyPath], str]
 
@@ -23,6 +24,7 @@ def judge(tables: Tables, at: Place, missing_at: Place) -> Iterator[Problem]:
             yield Problem(where=missing_at(path), message="this key is missing")
     yield from _service(tables, at)
     yield from _guard(tables, at)
+    yield from _swap(tables, at, missing_at)
     yield from _targets(tables, at)
 
 
@@ -56,6 +58,17 @@ def _guard(tables: Tables, at: Place) -> Iterator[Problem]:
         yield Problem(where=at(path), message="not above the floor of the steady phase", detail=detail)
 
 
+def _swap(tables: Tables, at: Place, missing_at: Place) -> Iterator[Problem]:
+    path, below = ("container", "memory-swap"), ("container", "memory")
+    memory, both = find(tables, below), find(tables, path)
+    if isinstance(both, str) and not isinstance(memory, str):
+        message = "this key is missing: Docker limits memory and swap together only where memory has a limit"
+        yield Problem(where=missing_at(below), message=message)
+    elif isinstance(both, str) and isinstance(memory, str) and size_bytes(both) < size_bytes(memory):
+        detail = expected_got(f"{memory} or more: memory and swap together", both)
+        yield Problem(where=at(path), message="below container.memory, which it contains", detail=detail)
+
+
 def _targets(tables: Tables, at: Place) -> Iterator[Problem]:
     """Yield mounts whose target is also that of another."""
     taken: dict[str, KeyPath] = {}
@@ -72,11 +85,21 @@ def _targets(tables: Tables, at: Place) -> Iterator[Problem]:
 
 
 def dropped(tables: Tables, at: Place) -> Iterator[Problem]:
-    """Yield what a shape says is no longer there, and says itself; nothing has been given to it yet."""
+    """Yield what a shape says is no longer there, and says itself; nothing has been given to it yet.
+
+    A name with a value (``load-format=b12x``) is of that value alone.
+    """
     for name in _names(tables, "dropped"):
-        for path in (("arguments", *name.split(".")), ("environment", name)):
-            if find(tables, path) is not None:
-                yield Problem(where=at(("dropped", name)), message=f"dropped, and there: {'.'.join(path)}")
+        key, separator, gone = name.partition("=")
+        for path in (("arguments", *key.split(".")), ("environment", key)):
+            value = find(tables, path)
+            if value is None or (separator and plain_text(value) != gone):
+                continue
+            reason = plain_text(find(tables, ("dropped", name)))
+            said = f"{key} = {plain_text(value)}" if separator else key
+            detail = (f"said at   {at(('dropped', name)).partition(': ')[2]}",)
+            message = f"{said} is no longer there: {reason}"
+            yield Problem(where=at(path), message=message, detail=detail, hint="remove it")
 
 
 def _names(tables: Tables, key: str) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from derive.recipes.merge import Tables
 from derive.recipes.pins import read_pin
 from derive.recipes.resolved import ModelPin
 from derive.toml import parse_toml
+from derive.words import near
 
 FOLDER = "recipes/"
 
@@ -85,9 +86,9 @@ def _read(files: Mapping[str, bytes], name: str, pins: Pins | None) -> tuple[Rec
     file = f"{FOLDER}{name}.toml"
     problems: list[Problem] = []
     fabric = _read_fabric(files, problems)
-    if file not in files:
-        names = recipe_names(files)
-        hint = check.near(name, names) or (f"known: {', '.join(names)}" if names else "write one: docs/recipes.md")
+    names = recipe_names(files)
+    if name not in names:
+        hint = near(name, names) or (f"known: {', '.join(names)}" if names else "write one: docs/recipes.md")
         return None, [*problems, Problem(where=file, message=f"no recipe is called {name!r}", hint=hint)]
     table, found = parse_toml(files[file], file)
     problems += found
@@ -134,7 +135,7 @@ def _judged(recipe: Recipe, files: Mapping[str, bytes], given: Pins | None) -> t
     problems: list[Problem] = []
     if recipe.image and f"images/{recipe.image}.toml" not in files:
         images = [path[7:-5] for path in files if path.startswith("images/") and path.endswith(".toml")]
-        hint = check.near(recipe.image, images)
+        hint = near(recipe.image, images)
         message = f"no image is called {recipe.image!r}"
         problems.append(Problem(where=f"{recipe.file}: image", message=message, hint=hint))
     for key, where in models(recipe):

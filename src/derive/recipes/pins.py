@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 
 from derive.canonical import CanonicalError, Json, decode
 from derive.errors import Problem, expected_got
-from derive.recipes.check import near
 from derive.recipes.resolved import ModelPin, Origin
 from derive.recipes.transport import Gift
 from derive.toml import parse_toml
+from derive.words import near
 
 _TYPE = "huggingface"
 UNPINNED = "unpinned"

@@ -20,9 +20,10 @@ from derive.recipes.merge import KeyPath, Tables, find, leaves, merge, place, pr
 from derive.recipes.pins import pinned
 from derive.recipes.resolved import ModelPin, Origin, Resolved
 from derive.recipes.rules import Rule, Unusable, rules_for
-from derive.recipes.transport import Gift, find_names, gifts
+from derive.recipes.transport import Gift, find_names, gifts, typed_readers
 from derive.recipes.values import plain_text
 from derive.toml import key_path
+from derive.words import near
 
 
 def resolve(recipe: Recipe, shape: str | None = None, pins: Pins | None = None) -> Resolved:
@@ -36,7 +37,7 @@ def resolve(recipe: Recipe, shape: str | None = None, pins: Pins | None = None) 
         raise InputErrors.one(
             f"no shape {name!r} in this recipe",
             where=f"{recipe.file}: shapes",
-            hint=check.near(name, recipe.shapes) or f"known: {', '.join(sorted(recipe.shapes))}",
+            hint=near(name, recipe.shapes) or f"known: {', '.join(sorted(recipe.shapes))}",
         )
     work = _Work.of(replace(recipe, pins={**recipe.pins, **(pins or {})}), name)
     if work.problems:
@@ -89,6 +90,7 @@ class _Work:
         work._apply(*(rule for rule in rules if rule.id == "kernel-backend"))
         for gift in tuple(work._gifts()):
             work._take(gift)
+        work._note_readers()
         work._apply(*(rule for rule in rules if rule.id != "kernel-backend"))
         work.problems += judge(work.tables, work.at, work.missing_at)
         return work
@@ -118,6 +120,11 @@ class _Work:
                 self.origins[key] = Origin(file=self.recipe.file, key=written, overrides=overrides)
             else:
                 self.origins[key] = Origin(file=self.recipe.file, key=key)
+
+    def _note_readers(self) -> None:
+        for path, readers in typed_readers(self.recipe.fabric, self.tables):
+            key = key_path(path)
+            self.origins[key] = replace(self.origins[key], needs=readers)
 
     def removed(self) -> dict[str, Origin]:
         """Return what the shape removes, by path, with its reasons."""

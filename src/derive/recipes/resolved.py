@@ -26,6 +26,8 @@ class Origin:
     rule: str | None = None
     inputs: tuple[str, ...] = ()
     doc: str = ""
+    needs: tuple[str, ...] = ()
+    """Capabilities of the image that read this: where it lacks one of them, nothing in it may know the value."""
     overrides: str | None = None
     """What this stands above, and where that is written: ``8 (recipes/ds41f.toml: arguments.max-num-seqs)``."""
 
@@ -42,6 +44,11 @@ class ModelPin:
     folder: str
     revision: str | None
     unpinned: str | None = None
+
+    @property
+    def why_unpinned(self) -> str | None:
+        """Why nobody may release or deploy this checkpoint yet; None for one that is pinned."""
+        return self.unpinned or ("no reason is given" if self.revision is None else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +107,40 @@ class Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostPolicy:
-    """What the machine must be: kernel release, page size in bytes, whether the memory saver must be loaded, driver."""
+    """What the machine must be: kernel release, page size in bytes, whether the memory saver must be loaded, driver.
+
+    Of the memory saver also its version, and its module's ``srcversion``; of memory ``transparent_huge_pages``, the
+    kernel's ``vm.min_free_kbytes``, the bytes and the file of swap, and the unit that goes with them. None: it may
+    be anything.
+    """
 
     kernel: str | None = None
     page_size: int | None = None
     memory_saver: bool | None = None
     driver: str | None = None
+    memory_saver_version: str | None = None
+    memory_saver_srcversion: str | None = None
+    transparent_huge_pages: str | None = None
+    min_free_kbytes: int | None = None
+    swap_bytes: int | None = None
+    swap_file: str | None = None
+    memory_unit: str | None = None
+
+    def by_key(self) -> dict[str, str | int | bool | None]:
+        """Return everything that is asked, by the recipe's keys; sizes in bytes."""
+        return {
+            "kernel": self.kernel,
+            "page-size": self.page_size,
+            "memory-saver": self.memory_saver,
+            "driver": self.driver,
+            "memory-saver-version": self.memory_saver_version,
+            "memory-saver-srcversion": self.memory_saver_srcversion,
+            "transparent-huge-pages": self.transparent_huge_pages,
+            "min-free-kbytes": self.min_free_kbytes,
+            "swap": self.swap_bytes,
+            "swap-file": self.swap_file,
+            "memory-unit": self.memory_unit,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

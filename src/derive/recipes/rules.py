@@ -12,15 +12,16 @@ from typing import Literal, TypeAlias
 
 from derive.canonical import Json
 from derive.errors import expected_got
+from derive.fabric.cabling import NODES
 from derive.recipes.check import shown
 from derive.recipes.merge import KeyPath, Tables, find
 
 Given: TypeAlias = "Mapping[KeyPath, Json]"
 
-NODES: Mapping[str, int] = {"triangle": 3, "ring4": 4}
-"""How many machines a cabling joins."""
-
 _BF16_BYTES = 2
+_MOST_ROWS = 2**16
+"""A graph is captured for each eighth row: thousands of graphs are no recipe's meaning."""
+_CAPACITY_DIGITS = 15
 _OF_FABRIC = (
     *("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "NCCL_IB_TC"),
     *("B12X_ROCE_PEER_HCAS", "B12X_ROCE_GID_INDEX", "B12X_ROCE_TRAFFIC_CLASS"),
@@ -78,17 +79,30 @@ def _integer(tables: Tables, path: KeyPath, least: int = 1) -> int | None:
 
 def _steps(tables: Tables) -> int | None:
     """Return the rows of a step in which every sequence verifies all its drafts."""
-    sequences = _integer(tables, _SEQUENCES)
-    return None if sequences is None else sequences * (1 + (_integer(tables, _DRAFTS, least=0) or 0))
+    sequences, drafts = _integer(tables, _SEQUENCES), _integer(tables, _DRAFTS, least=0) or 0
+    if sequences is None:
+        return None
+    rows = sequences * (1 + drafts)
+    if rows > _MOST_ROWS:
+        path = _SEQUENCES if sequences > drafts else _DRAFTS
+        detail = expected_got(f"max-num-seqs x (1 + drafts) of {_MOST_ROWS} at most", f"{sequences} x (1 + {drafts})")
+        raise Unusable(path, "a step of decode with more rows than graphs can be captured for", detail)
+    return rows
+
+
+def _nodes(tables: Tables) -> int | None:
+    """Return how many machines the cabling joins."""
+    cabling = find(tables, _CABLING)
+    return next((count for name, count in NODES.items() if name == cabling), None)
 
 
 def _ranks(tables: Tables) -> Given:
-    nodes = NODES.get(str(find(tables, _CABLING)))
+    nodes = _nodes(tables)
     return {} if nodes is None else {("arguments", "nnodes"): nodes, ("arguments", "tensor-parallel-size"): nodes}
 
 
 def _draft_ranks(tables: Tables) -> Given:
-    nodes = NODES.get(str(find(tables, _CABLING)))
+    nodes = _nodes(tables)
     if nodes is None or find(tables, _SPECULATIVE) is None:
         return {}
     return {(*_SPECULATIVE, "draft_tensor_parallel_size"): nodes}
@@ -132,6 +146,9 @@ def _rows(tables: Tables) -> Given:
     capacity, hidden = find(tables, _CAPACITY), _integer(tables, _HIDDEN)
     if not (isinstance(capacity, str) and capacity.isascii() and capacity.isdecimal()) or hidden is None:
         return {}
+    if len(capacity) > _CAPACITY_DIGITS:
+        detail = expected_got(f"{_CAPACITY_DIGITS} digits at most", shown(capacity))
+        raise Unusable(_CAPACITY, "more bytes than any memory has", detail)
     return {ROWS: int(capacity) // (hidden * _BF16_BYTES)}
 
 

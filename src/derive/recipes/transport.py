@@ -7,7 +7,7 @@ Core: no IO. Standard library only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from derive.canonical import Json
 from derive.errors import InputErrors, Problem
@@ -65,7 +65,19 @@ def _kernels(fabric: Fabric, backend: str, tables: Tables) -> Iterator[Gift]:
     for key, path, values in tabled:
         for name, value in values.items():
             origin = _origin("kernels", f"kernel-backends.{backend}.{key}.{name}", f"kernel-backend = {backend}")
-            yield Gift(path=(*path, name), value=value, origin=origin)
+            yield Gift(path=(*path, name), value=value, origin=replace(origin, needs=chosen.needs))
+
+
+def typed_readers(fabric: Fabric, tables: Tables) -> Iterator[tuple[KeyPath, tuple[str, ...]]]:
+    """Yield each variable of a shape that may be tuned about its transport, with the capabilities that read it."""
+    environment, transport = find(tables, ("environment",)), tables.get("transport")
+    chosen = fabric.transports.get(transport) if isinstance(transport, str) else None
+    if chosen is None or not isinstance(environment, Mapping):
+        return
+    for name in environment:
+        tunable = fabric.tunable.get(name)
+        if tunable is not None and tunable.engine in (None, chosen.engine):
+            yield ("environment", name), transports.readers(fabric, chosen.name, name)
 
 
 def needs(fabric: Fabric, tables: Tables) -> tuple[Need, ...]:

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 
 from derive.canonical import Json
 from derive.errors import InputErrors
-from derive.recipes.check import near
 from derive.recipes.merge import leaves
 from derive.recipes.resolved import Origin, Resolved
 from derive.recipes.rules import Rule, rule_named, rules_for
 from derive.recipes.values import plain_text
 from derive.toml import key_path
+from derive.words import near
 
 _TABLES = ("arguments", "environment", "limits")
 """Tables whose keys may be named without the table."""

@@ -16,7 +16,6 @@ from derive.render.launch import Launch
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _NODE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
-_ABSENT = re.compile("[\0\ud800-\udfff]")
 _LINE_BYTES = 65_000
 """Docker reads lines of an environment file of up to 64 KiB, end included."""
 
@@ -42,7 +41,7 @@ def _names(launch: Launch, place: Callable[[str], str]) -> Iterator[Problem]:
     if not _NAME.fullmatch(launch.name):
         detail = expected_got("small letters and digits, single hyphens between", repr(launch.name))
         yield Problem(where=place("service.name"), message="no name for a container and its units", detail=detail)
-    if not _NODE.fullmatch(launch.node) or launch.node.endswith(".json"):
+    if not _NODE.fullmatch(launch.node) or launch.node.lower().endswith(".json"):
         yield Problem(where=f"site: nodes[{launch.rank}].name", message=f"no name for a folder: {launch.node!r}")
 
 
@@ -63,7 +62,7 @@ def _texts(launch: Launch, place: Callable[[str], str]) -> Iterator[Problem]:
     said += [("mounts", text) for mount in launch.mounts for text in (mount.source, mount.target)]
     said += [("labels", text) for pair in launch.labels.items() for text in pair]
     for path, text in said:
-        if _ABSENT.search(text):
+        if not _is_given(text):
             yield Problem(where=place(path), message=f"a character that no process can be given: {text!r}")
 
 
@@ -76,3 +75,11 @@ def _targets(launch: Launch, place: Callable[[str], str]) -> Iterator[Problem]:
         for text in (mount.source, mount.target):
             if not text.startswith("/"):
                 yield Problem(where=place("mounts"), message=f"no absolute path: {text!r}")
+
+
+def _is_given(text: str) -> bool:
+    """Say whether a process can be given a text: no part of it is a NUL or half of a pair of code units."""
+    try:
+        return b"\0" not in text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False

@@ -23,11 +23,6 @@ _STOP_MARGIN_SECONDS = 30
 _START_MARGIN_SECONDS = 30
 
 
-def node_files(launch: Launch, site: Site, templates: Templates) -> dict[str, bytes]:
-    """Return a node's files by their path below its folder, sorted; the manifest is not among them."""
-    return dict(sorted({**labelled_files(launch, templates), **plain_files(launch, site, templates)}.items()))
-
-
 def labelled_files(launch: Launch, templates: Templates) -> dict[str, bytes]:
     """Return those files in which the container's labels stand."""
     return {

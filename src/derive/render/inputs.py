@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from derive.errors import InputErrors, Problem
-from derive.fabric.examples import example, example_file
+from derive.fabric.examples import example, example_file, example_note
 from derive.fabric.places import find_site, read_site
 from derive.fabric.rule import SiteInput
 from derive.fabric.rules import problems as fabric_breaches
@@ -26,7 +26,7 @@ from derive.recipes.resolved import Resolved
 from derive.render.chosen import Chosen
 from derive.render.judgement import Judgement, judge
 
-__all__ = ["Chosen", "Inputs", "read_inputs", "read_shape"]
+__all__ = ["Chosen", "Inputs", "read_inputs", "read_placed"]
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ def read_inputs(root: Path, chosen: Chosen, environ: Mapping[str, str], usual: s
     read = _read(root, chosen, environ, usual)
     judgement, notes = _judged(read)
     if read.is_example:
-        notes = (f"no site file: taking the example {read.site.file}, with addresses of documentation", *notes)
+        notes = (example_note(read.site.file), *notes)
     return Inputs(
         files=read.files,
         recipe=read.recipe,
@@ -67,9 +67,15 @@ def read_inputs(root: Path, chosen: Chosen, environ: Mapping[str, str], usual: s
     )
 
 
-def read_shape(root: Path, chosen: Chosen, environ: Mapping[str, str], usual: str) -> Resolved:
-    """Return the shape that is meant, without judging whether it can run, or where; raises as above."""
-    return _read(root, chosen, environ, usual).resolved
+def read_placed(
+    root: Path, chosen: Chosen, environ: Mapping[str, str], usual: str
+) -> tuple[Recipe, Resolved, SiteInput]:
+    """Return the recipe, the shape and the site that are meant, without judging whether it can run there.
+
+    Raises as above.
+    """
+    read = _read(root, chosen, environ, usual)
+    return read.recipe, read.resolved, read.site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +122,8 @@ def _judged(read: _Read) -> tuple[Judgement, tuple[str, ...]]:
     """Judge the shape at the site; also return notes about what is only to be known."""
     given = read.site
     breaches = fabric_breaches(read.resolved, given.site, read.recipe.fabric, given.file, given.cable_numbers)
-    problems = [breach.problem for breach in breaches if breach.rule.severity == "error"]
-    judgement, found = judge(read.resolved, read.files)
+    problems = [breach.problem for breach in breaches if breach.rule.severity == "error" and breach.rule.refuses]
+    judgement, found = judge(read.resolved, read.files, read.recipe.fabric)
     problems += found
     unchecked = _unknown(read.resolved, read.files, awaited(read.resolved, judgement.missing), problems)
     if problems:
@@ -145,10 +151,11 @@ def _unknown(
 
 
 def _everything(problems: list[Problem], files: Mapping[str, bytes]) -> InputErrors:
-    """Return the error for what was found, with what is wrong in templates, which a rendering would find next."""
+    """Return the error for what was found, with what is wrong in what a rendering would read next."""
+    from derive.memory.load import facts_problems
     from derive.render.templates import template_problems
 
-    return InputErrors([*problems, *template_problems(files)])
+    return InputErrors([*problems, *facts_problems(files), *template_problems(files)])
 
 
 def _tried(read: Callable[[], T], problems: list[Problem]) -> T | None:

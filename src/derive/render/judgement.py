@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from derive.canonical import Json
 from derive.errors import InputErrors, Problem
-from derive.recipes.deployable import Missing, image_capabilities, verdict
+from derive.fabric.transports import Fabric
+from derive.recipes.deployable import Clash, Missing, clashes, image_capabilities, verdict
 from derive.recipes.resolved import Resolved
 
 
@@ -19,11 +20,14 @@ from derive.recipes.resolved import Resolved
 class Judgement:
     """What stands against a deploy.
 
-    ``missing`` is what the image lacks, and what is only planned; ``unfit`` why the shape does not fit into memory,
+    ``missing`` is what the image lacks, and what is only planned; ``clashes`` what it has that takes the calls of the
+    shape's transport; ``unpinned`` why nobody has pinned the model; ``unfit`` why the shape does not fit into memory,
     and ``fits`` None where nothing is known of memory. ``notes`` stand against nothing.
     """
 
     missing: tuple[Missing, ...] = ()
+    clashes: tuple[Clash, ...] = ()
+    unpinned: str | None = None
     fits: bool | None = None
     unfit: str | None = None
     notes: tuple[str, ...] = ()
@@ -31,11 +35,14 @@ class Judgement:
     @property
     def deployable(self) -> bool:
         """Say whether nothing stands against a deploy."""
-        return not self.missing and self.fits is not False
+        return not (self.missing or self.clashes or self.unpinned is not None or self.fits is False)
 
     def reasons(self) -> Iterator[str]:
         """Yield each reason against a deploy, in a line."""
         yield from (one.text for one in self.missing)
+        yield from (one.text for one in self.clashes)
+        if self.unpinned is not None:
+            yield f"not deployable: the model is not pinned: {self.unpinned}"
         if self.fits is False:
             yield f"does not fit: {self.unfit}"
 
@@ -49,21 +56,30 @@ class Judgement:
             "deployable": self.deployable,
             "needs": needs,
             "planned": planned,
+            "clashes": [{"capability": one.capability, "because": one.because} for one in self.clashes],
+            "unpinned": self.unpinned,
             "fits": self.fits,
             "unfit": self.unfit,
             "notes": list(self.notes),
         }
 
 
-def judge(resolved: Resolved, files: Mapping[str, bytes]) -> tuple[Judgement, list[Problem]]:
-    """Judge a shape by what its image declares and by what memory it takes; with what is wrong in the files for that.
+def judge(resolved: Resolved, files: Mapping[str, bytes], fabric: Fabric) -> tuple[Judgement, list[Problem]]:
+    """Judge a shape by its model's pin, what its image declares and what memory it takes.
 
-    ``files`` are the project's, by their path below it.
+    Also returns what is wrong in the files for that; ``files`` are the project's, by their path below it.
     """
     capabilities, problems = image_capabilities(files, resolved.image)
     fits, unfit = _memory(resolved, files, problems)
-    missing = verdict(resolved, capabilities)
-    return Judgement(missing=missing, fits=fits, unfit=unfit, notes=resolved.notes), problems
+    judgement = Judgement(
+        missing=verdict(resolved, capabilities),
+        clashes=clashes(resolved, capabilities, fabric),
+        unpinned=None if resolved.model is None else resolved.model.why_unpinned,
+        fits=fits,
+        unfit=unfit,
+        notes=resolved.notes,
+    )
+    return judgement, problems
 
 
 def _memory(resolved: Resolved, files: Mapping[str, bytes], problems: list[Problem]) -> tuple[bool | None, str | None]:

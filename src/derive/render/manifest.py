@@ -67,13 +67,11 @@ def model_document(pin: ModelPin | None) -> Json:
 
 
 def host_document(policy: HostPolicy) -> Json:
-    """Return what the machine must be."""
-    return {
-        "kernel": policy.kernel,
-        "page-size-bytes": policy.page_size,
-        "memory-saver": policy.memory_saver,
-        "driver": policy.driver,
-    }
+    """Return what the machine must be: null for each of the first four that may be anything, no key for the rest."""
+    always = ("kernel", "page-size", "memory-saver", "driver")
+    in_bytes = {"page-size": "page-size-bytes", "swap": "swap-bytes"}
+    said = {key: value for key, value in policy.by_key().items() if key in always or value is not None}
+    return {in_bytes.get(key, key): value for key, value in said.items()}
 
 
 def file_digests(files: Mapping[str, bytes]) -> dict[str, Json]:

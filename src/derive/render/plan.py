@@ -58,7 +58,7 @@ def _launch(
         image=str(image),
         reference=_reference(resolved, site, image),
         entrypoint=resolved.entrypoint,
-        arguments=(*shared, *_node_words(resolved, site, rank)),
+        arguments=(*shared, *node_words(resolved, site, rank)),
         environment={**resolved.environment, **node_environment(resolved, site, rank, fabric)},
         mounts=tuple(_mounts(resolved, site, image)),
         container=resolved.container,
@@ -81,7 +81,8 @@ def _reference(resolved: Resolved, site: Site, image: Digest) -> str:
     return str(image) if site.images is None else f"{site.images}/{resolved.image}@{image}"
 
 
-def _node_words(resolved: Resolved, site: Site, rank: int) -> Iterator[str]:
+def node_words(resolved: Resolved, site: Site, rank: int) -> Iterator[str]:
+    """Yield the words of the options that each node has of its own."""
     if resolved.schema is None:
         return
     yield from ("--node-rank", str(rank), "--master-addr", site.nodes[0].address)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from derive.build.engine import engine_digest
 from derive.canonical import Digest, Json, digest_document, escape, sha256
 from derive.errors import DeriveError, InputErrors
-from derive.fabric.site_file import find_site
+from derive.fabric.site_file import find_site, read_site_file
 from derive.project import load_launching
 from derive.render.chosen import Chosen
 from derive.render.show import Answer
@@ -31,7 +31,7 @@ def question(root: Path, chosen: Chosen, environ: Mapping[str, str], usual: str)
     """Return the digest of everything that is read for a rendering but the image; None where it cannot be read."""
     path = find_site(environ, chosen.site)
     try:
-        site = None if path is None else path.read_bytes()
+        site = None if path is None else read_site_file(path)[0]
         files = load_launching(root)
     except (OSError, InputErrors):
         return None  # whoever renders says what is wrong

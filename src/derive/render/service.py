@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, cast
 
 from derive.canonical import Digest
 from derive.errors import HostRefuses, Missing
-from derive.render import recall
 from derive.render.chosen import Chosen
 from derive.render.show import Answer, answer_of
 
@@ -71,16 +70,22 @@ def answered(
     """
     with ExitStack() as held:
         opened = _opened(held, store, needed=image is None)
-        asked = None if opened is None else recall.question(root, chosen, environ, usual)
-        if opened is None or asked is None:
-            return _made(
-                render(root, chosen, environ, lambda inputs: image or _derived(opened, inputs, project), usual)
-            )
+
+        def afresh(known: Digest | None) -> Rendered:
+            return render(root, chosen, environ, lambda inputs: known or _derived(opened, inputs, project), usual)
+
+        if opened is None:
+            return _made(afresh(image))
+        from derive.render import recall
+
+        asked = recall.question(root, chosen, environ, usual)
+        if asked is None:
+            return _made(afresh(image))
         known = image or _image_of(opened, opened.database.memo(recall.image_key(asked)), project)
         given = None if known is None else recall.recalled(opened, recall.answer_key(asked, known))
         if given is not None:
             return given
-        rendered = render(root, chosen, environ, lambda inputs: known or _derived(opened, inputs, project), usual)
+        rendered = afresh(known)
         answer = _made(rendered)
         recall.remember(opened, asked, rendered.bundle.image, " ".join(_asked(rendered.inputs)), answer)
         return answer

@@ -9,7 +9,7 @@ What is written means the same to readers of YAML 1.1 (netplan) and 1.2 (Docker 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from derive.canonical import Json
 
@@ -22,32 +22,31 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 def encode_yaml(value: Mapping[str, Json]) -> bytes:
     """Return a mapping as a YAML document, keys in the order given; raises TypeError on what is not JSON."""
-    return "".join(f"{line}\n" for line in _lines(value, "")).encode("utf-8")
+    lines: list[str] = []
+    _add(lines, value, "")
+    return "".join(f"{line}\n" for line in lines).encode("utf-8")
 
 
-def _lines(value: Json, indent: str) -> Iterator[str]:
-    """Yield the lines of a mapping or list that is not empty."""
+def _add(lines: list[str], value: Json, indent: str) -> None:
+    """Add the lines of a mapping or list that is not empty."""
     if isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _entry(f"{indent}{_key(key)}:", item, indent + "  ")
+            head = f"{indent}{_key(key)}:"
+            if _is_block(item):
+                lines.append(head)
+                _add(lines, item, indent + "  ")
+            else:
+                lines.append(f"{head} {_scalar(item)}")
         return
     assert isinstance(value, (list, tuple))
     for item in value:
         if _is_block(item):
             # The first line of a block stands behind its dash.
-            first, *others = _lines(item, indent + "  ")
-            yield f"{indent}- {first[len(indent) + 2 :]}"
-            yield from others
+            first = len(lines)
+            _add(lines, item, indent + "  ")
+            lines[first] = f"{indent}- {lines[first][len(indent) + 2 :]}"
         else:
-            yield f"{indent}- {_scalar(item)}"
-
-
-def _entry(head: str, item: Json, indent: str) -> Iterator[str]:
-    if _is_block(item):
-        yield head
-        yield from _lines(item, indent)
-    else:
-        yield f"{head} {_scalar(item)}"
+            lines.append(f"{indent}- {_scalar(item)}")
 
 
 def _is_block(value: Json) -> bool:

@@ -14,12 +14,16 @@ from collections.abc import Set as AbstractSet
 
 from derive.canonical import Json
 from derive.errors import Problem, expected_got
+from derive.recipes.check import shown
 from derive.recipes.resolved import Resolved
 from derive.schema.model import Option, Schema, Variable
-from derive.schema.values import Fault, bound_faults, config_faults, listed, near, number
+from derive.schema.values import Fault, bound_faults, config_faults, listed, number
+from derive.words import nearest
 
 _SIZE = re.compile(r"[0-9]+[KMGT]?|[0-9]+(?:\.[0-9]+)?[kmgt]")
 _INT = re.compile(r"\s*[+-]?[0-9]+(?:_[0-9]+)*\s*")
+_OPTION = re.compile("-.")
+_NEGATIVE = re.compile(r"-[0-9]+|-[0-9]*\.[0-9]+")
 _NUMBERS = {"int": "a whole number", "float": "a number", "size": "a whole number, or one with a suffix such as 8k"}
 
 
@@ -59,20 +63,10 @@ def problems(
 def _problem(where: str, fault: Fault, value: Json, gone: str | None) -> Problem:
     for key in fault.path:
         value = value.get(key) if isinstance(value, Mapping) else None
-    detail = expected_got(fault.expected, _shown(value)) if fault.expected else ()
-    hint = f"did you mean {fault.near}?" if fault.near else None
+    detail = expected_got(fault.expected, shown(value)) if fault.expected else ()
+    hint = f"did you mean {fault.near}?" if fault.near and gone is None else None
     message = fault.message if gone is None else f"{fault.message} any more: {gone}"
     return Problem(where=where, message=message, detail=detail, hint=hint)
-
-
-def _shown(value: Json) -> str:
-    match value:
-        case {"decimal": text, **others} if not others:
-            return str(text)
-        case bool():
-            return "true" if value else "false"
-        case _:
-            return repr(value)[:200]
 
 
 def deprecated(resolved: Resolved, schema: Schema) -> list[str]:
@@ -109,7 +103,7 @@ def _unknown_option(name: str, schema: Schema) -> Fault:
         if f"--{name}" in option.negative:
             return Fault((), f"{name} is how {option.name} is switched off", near=f"{option.name} = false")
     known = [long for option in schema.options.values() for long in option.long]
-    return Fault((), f"{schema.program} has no option --{name}", near=near(name, known))
+    return Fault((), f"{schema.program} has no option --{name}", near=nearest(name, known))
 
 
 def _value_faults(value: Json, option: Option, schema: Schema) -> Iterator[Fault]:
@@ -134,8 +128,8 @@ def _value_faults(value: Json, option: Option, schema: Schema) -> Iterator[Fault
                 yield from config_faults(value, option.config, schema)
             elif isinstance(value, str) or number(value) is not None:
                 yield wrong
-        case "json-or-text":
-            if not isinstance(value, str | Mapping | Sequence):
+        case "json-or-text" if not isinstance(value, str):
+            if not isinstance(value, Mapping | Sequence):
                 yield wrong
         case _:
             yield from _text_faults(value, option, schema)
@@ -158,12 +152,15 @@ def _text_faults(value: Json, option: Option, schema: Schema) -> Iterator[Fault]
     if not isinstance(value, str):
         yield Fault((), "a value of another type", _expected(option, schema))
         return
+    if _OPTION.match(value) and not _NEGATIVE.fullmatch(value):
+        yield Fault((), f"{value!r} begins as an option does, and would be taken for one", "text that begins otherwise")
+        return
     closed = _closed(option, schema)
     taken = {str(one).lower() for one in closed} if option.enum else {str(one) for one in closed}
     asked = value.lower() if option.enum else value
     if closed and asked not in taken:
         what = "is nothing that the image's program has" if option.registered else "is no value of it"
-        yield Fault((), f"{value!r} {what}", listed(closed), near(value, closed))
+        yield Fault((), f"{value!r} {what}", listed(closed), nearest(value, closed))
 
 
 def _closed(option: Option, schema: Schema) -> Sequence[Json]:
@@ -197,12 +194,13 @@ def variable_faults(name: str, value: str, schema: Schema) -> Iterator[Fault]:
     """Yield what is wrong with one variable of the environment."""
     variable = schema.variable(name)
     if variable is None:
-        yield Fault((), f"nothing in the image reads {name}", near=near(name, list(schema.read), 0.75))
+        yield Fault((), f"nothing in the image reads {name}", near=nearest(name, list(schema.read), 0.75))
         return
     if not _fits(value, variable):
         match variable.kind:
             case "choice" | "choices":
-                yield Fault((), f"{value!r} is no value of it", listed(variable.choices), near(value, variable.choices))
+                meant = nearest(value, variable.choices)
+                yield Fault((), f"{value!r} is no value of it", listed(variable.choices), meant)
             case kind:
                 yield Fault((), "a text that cannot be read", _NUMBERS[kind])
 

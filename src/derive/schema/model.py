@@ -16,6 +16,7 @@ from typing import Any
 
 from derive.canonical import Json
 from derive.errors import InputErrors, Problem
+from derive.schema.document import entry_faults
 
 TAG = "argument-schema/1"
 
@@ -40,9 +41,7 @@ class Option:
     config: str | None = None
     nargs: str | int | None = None
     repeated: bool = False
-    optional: bool = False
     deprecated: bool = False
-    through: str | None = None
     bounds: Mapping[str, Json] = field(default_factory=dict)
     default: Json = None
 
@@ -63,7 +62,6 @@ class ConfigKey:
     default: Json = None
     given: bool = True
     converted: bool = False
-    required: bool = False
     bounds: Mapping[str, Json] = field(default_factory=dict)
 
 
@@ -113,7 +111,6 @@ class Schema:
     content: str
     parts: Mapping[str, str]
     readers: Mapping[str, str]
-    positional: tuple[str, ...]
     options: Mapping[str, Option]
     configs: Mapping[str, Config]
     enums: Mapping[str, Enum]
@@ -141,9 +138,14 @@ def load_schema(data: bytes, file: str = "schema.json") -> Schema:
         document = json.loads(data.decode("ascii"), parse_float=_no_float)
         if not isinstance(document, dict) or document.get("derive") != TAG:
             raise _wrong(file, f"not a document of the kind {TAG}")
+        malformed = next(entry_faults(document), None)
+        if malformed is not None:
+            raise _wrong(file, f"not as derive writes it: {malformed}")
         return _schema(document)
     except json.JSONDecodeError as error:
         raise _wrong(file, f"cannot be read as JSON: line {error.lineno}, column {error.colno}") from error
+    except RecursionError as error:
+        raise _wrong(file, "cannot be read as JSON: nested too deeply") from error
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise _wrong(file, f"not as derive writes it: {error}") from error
 
@@ -166,7 +168,6 @@ def _schema(document: Mapping[str, Any]) -> Schema:
         content=document["content"],
         parts=document["parts"],
         readers=document["readers"],
-        positional=tuple(document["positional"]),
         options={name: _option(name, one) for name, one in document["options"].items()},
         configs={
             name: Config(
@@ -197,9 +198,7 @@ def _option(name: str, one: Mapping[str, Any]) -> Option:
         config=one.get("config"),
         nargs=one.get("nargs"),
         repeated=one.get("repeated", False),
-        optional=one.get("optional", False),
         deprecated=one.get("deprecated", False),
-        through=one.get("through"),
         bounds=one.get("bounds", {}),
         default=one.get("default"),
     )
@@ -211,7 +210,6 @@ def _key(one: Mapping[str, Any]) -> ConfigKey:
         default=one.get("default"),
         given=one.get("given", True),
         converted=one.get("converted", False),
-        required=one.get("required", False),
         bounds=one.get("bounds", {}),
     )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from derive.errors import InputErrors
 from derive.schema.model import Schema, load_schema, render_schema
 from derive.schema.pin import content_digest, file_of
+from derive.words import near
 
 if TYPE_CHECKING:
     from derive.build.execute import Progress
@@ -37,8 +38,9 @@ def read_pinned(root: Path, image: str) -> Schema:
     except FileNotFoundError:
         known = ", ".join(pinned_images(root)) or "none"
         detail = (f"pinned    {known}",)
-        hint = f"read it from the image's sources: derive schema {image} --write"
-        raise InputErrors.one("no argument schema is pinned", where=file, detail=detail, hint=hint) from None
+        hint = near(image, pinned_images(root)) or f"read it from the image's sources: derive schema {image} --write"
+        message = f"no argument schema is pinned for image {image}"
+        raise InputErrors.one(message, where=file, detail=detail, hint=hint) from None
     return load_schema(data, file)
 
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 from derive.canonical import Json
 from derive.schema.model import Option, Schema, Variable
 from derive.schema.values import listed
+from derive.words import columns
 
 E = TypeVar("E", Option, Variable)
 _WIDTH = 60
@@ -21,7 +22,7 @@ def tables(schema: Schema, words: Sequence[str]) -> str:
     """Return options, then variables, as lines in columns; empty when none has all the words."""
     options = [_option(one) for one in matching(schema.options.values(), words)]
     variables = [_variable(one) for one in matching(schema.variables.values(), words)]
-    return "\n\n".join(_columns(rows) for rows in (options, variables) if rows)
+    return "\n\n".join("\n".join(columns(rows)) for rows in (options, variables) if rows)
 
 
 def matching(entries: Iterable[E], words: Sequence[str]) -> list[E]:
@@ -72,10 +73,3 @@ def _option(one: Option) -> list[str]:
 def _variable(one: Variable) -> list[str]:
     about = listed(one.choices) or ", ".join(sorted(one.readers))
     return [one.name, one.kind, shown(one.default)[:_WIDTH], about[:_WIDTH]]
-
-
-def _columns(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )

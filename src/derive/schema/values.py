@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from difflib import get_close_matches
 
 from derive.canonical import Json
 from derive.schema.model import Config, ConfigKey, Schema
+from derive.words import nearest
 
 _PLAIN = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false", "none": "null"}
 _BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
@@ -26,12 +26,6 @@ class Fault:
     message: str
     expected: str = ""
     near: str | None = None
-
-
-def near(name: object, known: Sequence[object], alike: float = 0.6) -> str | None:
-    """Return the known name that is nearest to one that is not known, if they are alike by that much, of 1."""
-    found = get_close_matches(str(name), sorted(str(one) for one in known), n=1, cutoff=alike)
-    return found[0] if found else None
 
 
 def number(value: Json) -> Decimal | None:
@@ -75,7 +69,7 @@ def config_faults(value: Json, name: str, schema: Schema, path: tuple[str, ...] 
         elif known is not None:
             yield Fault((*path, key), "only the program sets this key")
         elif not config.is_open:
-            yield Fault((*path, key), f"{name} has no key {key!r}", near=near(key, _settable(config)))
+            yield Fault((*path, key), f"{name} has no key {key!r}", near=nearest(key, _settable(config)))
 
 
 def _settable(config: Config) -> list[str]:
@@ -94,7 +88,7 @@ def key_faults(value: Json, key: ConfigKey, schema: Schema, path: tuple[str, ...
         known = choices_of(key.types, schema)
         words = isinstance(value, str) and known
         message = f"{value!r} is no value of it" if words else "a value of another type"
-        yield Fault(path, message, describe(key.types, schema), near(value, known) if words else None)
+        yield Fault(path, message, describe(key.types, schema), nearest(value, known) if words else None)
 
 
 def _may_be_converted(value: Json, key: ConfigKey, schema: Schema) -> bool:

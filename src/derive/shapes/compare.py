@@ -25,11 +25,10 @@ from derive.shapes.model import (
 
 
 def compare_sides(before: Sides, after: Sides, titles: tuple[str, str], notes: Sequence[str] = ()) -> ShapeComparison:
-    """Compare shapes of one name with one another."""
+    """Compare shapes of one name with one another, and those of other names where both are for one cabling."""
     alone: list[Alone] = []
     moved: list[Moved] = []
-    for shape in dict.fromkeys((*before, *after)):
-        old, new = before.get(shape), after.get(shape)
+    for shape, old, new in _pairs(before, after):
         if old is None or new is None:
             alone.append(Alone(shape=shape, what="shape", side="after" if old is None else "before"))
             continue
@@ -40,6 +39,31 @@ def compare_sides(before: Sides, after: Sides, titles: tuple[str, str], notes: S
     return ShapeComparison(
         before=titles[0], after=titles[1], moved=tuple(moved), alone=tuple(alone), notes=tuple(notes)
     )
+
+
+def _pairs(before: Sides, after: Sides) -> Iterator[tuple[str, Side | None, Side | None]]:
+    """Yield what is compared with what, under the name that both have, or ``OLD -> NEW``; then what has no partner.
+
+    Of several of one cabling the first go together.
+    """
+    left = {name: side for name, side in after.items() if name not in before}
+    alone = []
+    for name, old in before.items():
+        if name in after:
+            yield name, old, after[name]
+            continue
+        partner = next((other for other, new in left.items() if _cabling(old) == _cabling(new) is not None), None)
+        if partner is None:
+            alone.append(name)
+        else:
+            yield f"{name} -> {partner}", old, left.pop(partner)
+    yield from ((name, before[name], None) for name in alone)
+    yield from ((name, None, side) for name, side in left.items())
+
+
+def _cabling(side: Side) -> str | None:
+    value = side.facts.get("shape", {}).get("cabling")
+    return None if value is None else value.text
 
 
 def causes(moved: Moved) -> Iterator[tuple[Source | None, Source | None]]:

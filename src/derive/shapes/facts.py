@@ -74,13 +74,7 @@ def _shape_facts(resolved: Resolved) -> Iterator[tuple[str, Value]]:
         set_name = table.get("set") if isinstance(table, Mapping) else None
         lock = Source(file=f"lock/{set_name}.lock.json", key=pin.name, said=text)
         yield "model", Value(text=text, sources=(*_value(resolved, "model.huggingface", pin.name).sources, lock))
-    host = resolved.host
-    for key, fact in (
-        ("kernel", host.kernel),
-        ("page-size", host.page_size),
-        ("memory-saver", host.memory_saver),
-        ("driver", host.driver),
-    ):
+    for key, fact in resolved.host.by_key().items():
         if fact is not None:
             text = str(fact).lower() if isinstance(fact, bool) else str(fact)
             yield f"host.{key}", _value(resolved, f"host.{key}", text)

@@ -17,6 +17,7 @@ from derive.fabric.examples import example, example_file
 from derive.fabric.places import find_site, read_site
 from derive.fabric.site import Site
 from derive.images.documents import DocumentError
+from derive.infile import read_plain
 from derive.operands import Launching, Working
 from derive.project import load_launching
 from derive.recipes.load import FOLDER, Recipe, load_recipe, recipe_names
@@ -30,8 +31,11 @@ from derive.render.service import render
 from derive.shapes.compare import compare_sides
 from derive.shapes.model import ShapeComparison, Side, Sides
 from derive.shapes.sides import as_folder, folder_side, rendered_side, shape_side, site_side
+from derive.words import unreadable
 
 _CONTAINER = "container.json"
+_LARGEST = 16 << 20
+"""No file of a rendering or recipe comes near it: what is larger is another thing."""
 
 
 @dataclass(slots=True)
@@ -54,14 +58,6 @@ class Places:
         if not self._files:
             self._files = load_launching(self.root())
         return self._files
-
-
-def is_rendered(text: str) -> bool:
-    """Say whether a text is the path of a rendered folder."""
-    try:
-        return Path(text).is_dir() and (Path(text) / MANIFEST).is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def compare_launching(first: Launching | Working, second: Launching | Working, places: Places) -> ShapeComparison:
@@ -121,10 +117,10 @@ def _read_recipe(named: str, places: Places) -> tuple[str, Recipe]:
         return named, load_recipe(places.files, named)
     path = Path(named)
     try:
-        data = path.read_bytes()
+        data, _ = read_plain(path, _LARGEST)
     except (OSError, ValueError) as error:
-        reason = (error.strerror or "").lower() if isinstance(error, OSError) else "no name of a file"
-        raise InputErrors.one(f"cannot be read: {reason}", where=named) from error
+        message = unreadable(error) if isinstance(error, OSError) else "cannot be read: no name of a file"
+        raise InputErrors.one(message, where=named) from error
     name = path.name.removesuffix(".toml")
     return named, load_recipe({**places.files, f"{FOLDER}{name}.toml": data}, name)
 
@@ -219,9 +215,13 @@ def _files(folder: Path) -> dict[str, bytes]:
     """Return a node's files; its manifest says the same of all of them, and is no fact of its own."""
     try:
         paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths if path.name != MANIFEST}
+        return {
+            path.relative_to(folder).as_posix(): read_plain(path, _LARGEST, follow=False)[0]
+            for path in paths
+            if path.name != MANIFEST
+        }
     except OSError as error:
-        raise InputErrors.one(f"cannot be read: {(error.strerror or '').lower()}", where=str(folder)) from error
+        raise InputErrors.one(unreadable(error), where=str(folder)) from error
 
 
 def _launch(path: Path) -> Launch:
@@ -233,9 +233,9 @@ def _launch(path: Path) -> Launch:
 
 def _document(path: Path) -> Mapping[str, Json]:
     try:
-        document = decode(path.read_bytes())
+        document = decode(read_plain(path, _LARGEST)[0])
     except OSError as error:
-        raise InputErrors.one(f"cannot be read: {(error.strerror or '').lower()}", where=str(path)) from error
+        raise InputErrors.one(unreadable(error), where=str(path)) from error
     except CanonicalError as error:
         raise InputErrors.one(str(error), where=str(path)) from error
     if not isinstance(document, Mapping):

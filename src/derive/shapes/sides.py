@@ -11,21 +11,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from derive.canonical import Digest, Json, sha256
+from derive.canonical import Digest, Json, decode, sha256
 from derive.fabric.abstract import abstract_site
 from derive.fabric.environment import node_settings
 from derive.fabric.site import Site
 from derive.fabric.transports import Fabric
 from derive.recipes.resolved import Resolved
+from derive.recipes.values import plain_text
 from derive.render.bundle import MANIFEST, Bundle, bundle
 from derive.render.judgement import Judgement
 from derive.render.launch import Launch
 from derive.render.plan import launches
 from derive.shapes.facts import shape_facts, site_facts
-from derive.shapes.model import Section, Side, Told, Value, Values
+from derive.shapes.model import Section, Side, Source, Told, Value, Values
 from derive.shapes.told import Known, told
 
-_FACTS = ("recipe", "shape", "image", "image-name", "platform", "renderer")
+_NO_FACTS = {"derive", "nodes", "files", "launch-bundle", "model", "site"}
+"""Keys of a manifest that say what its files are, and those that are told in other words."""
 
 
 def shape_side(resolved: Resolved, fabric: Fabric) -> Side:
@@ -64,29 +66,43 @@ def folder_side(
 ) -> Side:
     """Return what a rendered folder tells its nodes, by their names; nothing of it knows where it comes from."""
     rows = [told(launch, files[node], Known()) for node, launch in plans.items()]
-    facts: dict[Section, Values] = {
-        "shape": {key: Value(text=str(manifest[key])) for key in _FACTS if key in manifest},
-    }
-    return Side(title=title, facts=facts, told=tuple(sorted(rows, key=lambda row: row.rank)))
+    return Side(title=title, facts=_manifest_facts(manifest), told=tuple(sorted(rows, key=lambda row: row.rank)))
 
 
 def as_folder(side: Side, found: Bundle) -> Side:
     """Return a rendered side with the facts that a folder has too, to be compared with one."""
-    from derive.render import RENDERER
-
-    texts = {
-        "recipe": found.resolved.recipe,
-        "shape": found.resolved.shape,
-        "image": str(found.image),
-        "image-name": found.resolved.image,
-        "platform": found.resolved.platform,
-        "renderer": RENDERER,
-    }
-    own = side.facts.get("shape", {})
-    facts: dict[Section, Values] = {
-        "shape": {key: Value(text=text, sources=own[key].sources if key in own else ()) for key, text in texts.items()}
-    }
+    manifest = decode(found.files[MANIFEST])
+    assert isinstance(manifest, Mapping)
+    file = f"recipes/{found.resolved.recipe}.toml"
+    shape_bundle = (f"{file}: shapes.{found.resolved.shape}", "image", "render")
+    known = {key: value.sources for key, value in side.facts.get("shape", {}).items()}
+    known["shape-bundle"] = tuple(Source(file=place, key="", said="") for place in shape_bundle)
+    site = next(iter(side.facts["site"].values())).sources
+    facts: dict[Section, Values] = {}
+    for section, values in _manifest_facts(manifest).items():
+        sources = {key: tuple(replace(one, key="", said="") for one in site) for key in values}
+        sources = sources if section == "site" else known
+        facts[section] = {key: replace(value, sources=sources.get(key, ())) for key, value in values.items()}
     return replace(side, facts=facts)
+
+
+def _manifest_facts(manifest: Mapping[str, Json]) -> dict[Section, Values]:
+    """Return what a manifest says beside its files: what they follow from, and what stands against a deploy."""
+    shape: dict[str, Value] = {}
+    for key, value in manifest.items():
+        rows = {f"{key}.{inner}": one for inner, one in value.items()} if isinstance(value, Mapping) else {key: value}
+        if key not in _NO_FACTS:
+            shape |= {name: _as_value(one) for name, one in rows.items() if one is not None and one != []}
+    model, site = manifest.get("model"), manifest.get("site")
+    if isinstance(model, Mapping):
+        shape["model"] = Value(text=f"{model.get('repository')} {model.get('revision') or 'unpinned'}")
+    if not isinstance(site, Mapping):
+        return {"shape": shape}
+    return {"shape": shape, "site": {key: _as_value(one) for key, one in site.items()}}
+
+
+def _as_value(value: Json) -> Value:
+    return Value(text=str(value).lower() if isinstance(value, bool) else plain_text(value))
 
 
 def _known(resolved: Resolved, site: Site, site_file: str, fabric: Fabric, rank: int) -> Known:

@@ -71,3 +71,27 @@ def test_a_rendered_folder_is_an_operand_and_is_proved(tmp_path: Path, capsys: p
     proof = json.loads(capsys.readouterr().out)["body"]["proof"]
     assert [one["path"] for one in proof["differing"]] == ["spark1/run"]
     assert ran("diff", "launch", ".") == 1
+
+
+def test_keys_of_an_import_stay_in_their_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "ring.json").write_bytes(encoded({**cluster(4), "odd\n\x1b[31mkey": 1}))
+    assert ran("import", "ring.json", "--out", "new") == 1
+    said = capsys.readouterr().err
+    assert "odd\\n\\u001b[31mkey" in said
+    assert "\x1b" not in said
+
+
+def test_words_that_no_option_has_are_the_answer_no(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran("schema", "ds41f", "nope") == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "no option or variable of ds41f has all of these words: nope\n"
+    assert ran("--json", "schema", "ds41f", "nope") == 1
+    assert json.loads(capsys.readouterr().out)["body"]["options"] == {}
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "\udcff"])
+def test_a_tuned_value_that_nothing_could_read_is_refused(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran("tuning", "create", "never-written", "--from", "tp4", f"NCCL_BUFFSIZE={value}") == 2
+    assert "NCCL_BUFFSIZE" in capsys.readouterr().err
+    assert not (ROOT / "fabric/tuning/never-written.toml").exists()

@@ -14,6 +14,7 @@ from support.cli import CHECKOUT, derive
 from support.launching import IMAGE, example_site, project_shape, rendered
 
 PROBE = project_shape("probe", "ring4")
+UNSEEN = "note: the image that --image names was not looked at: what it can do is as images/*.toml says\n"
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +48,9 @@ def test_a_node_answers_with_its_script_alone(capsys: pytest.CaptureFixture[str]
     said = capsys.readouterr()
     assert said.out.encode() == rendered(PROBE).node("spark2")["run"]
     assert said.err == (
-        "note: no site file: taking the example fabric/examples/ring4.toml, with addresses of documentation\n"
+        "note: no site file: the example fabric/examples/ring4.toml is taken,"
+        " whose addresses are those of documentation\n"
+        f"{UNSEEN}"
     )
 
 
@@ -91,6 +94,48 @@ def files_below(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+def test_why_of_a_node_is_the_value_that_it_alone_has(capsys: pytest.CaptureFixture[str]) -> None:
+    for key, first in (
+        ("VLLM_HOST_IP", "environment.VLLM_HOST_IP = 192.0.2.12  on spark2"),
+        ("--node-rank", "arguments.node-rank = 1  on spark2"),
+        ("dtype", "arguments.dtype = bfloat16"),
+    ):
+        assert ran("spark2", "--recipe", "ds41f", f"--why={key}", image=False) == 0
+        assert capsys.readouterr().out.splitlines()[0] == first
+    assert ran("dgx9", "--recipe", "ds41f", "--why", "dtype", image=False) == 2
+
+
+def test_a_shape_at_a_site_of_another_cabling_is_refused_for_that_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    ring = str(CHECKOUT / "fabric/examples/ring4.toml")
+    assert ran("--recipe", "ds41f", "--shape", "tp3-triangle", "--site", ring) == 2
+    err = capsys.readouterr().err
+    assert err.count("error: ") == 1
+    assert "the site is cabled otherwise" in err
+    assert "hint: name a shape for a ring4, or --site fabric/examples/triangle.toml" in err
+
+
+def test_a_planned_transport_renders_in_full_and_is_not_deployable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = copied(tmp_path / "project")
+    changed(root, "recipes/ds41f.toml", 'tuning = "tp4"', 'tuning = "tp4"\ntransport = "rocenante-mesh4"')
+    assert ran("--recipe", "ds41f", "--out", "launch", root=root) == 1
+    assert "not deployable: planned: transport rocenante-mesh4: " in capsys.readouterr().err
+    assert (tmp_path / "launch/spark1/run").exists()
+
+
+def test_the_smallest_recipe_of_the_documentation_renders_and_no_line_of_it_can_be_spared(tmp_path: Path) -> None:
+    root = copied(tmp_path / "project")
+    page = (CHECKOUT / "docs/recipes.md").read_text()
+    text = page.partition("## A new recipe")[2].partition("```toml\n")[2].partition("```")[0]
+    (root / "recipes/hello.toml").write_text(text)
+    assert ran("--recipe", "hello", root=root) == 0
+    for line in text.splitlines():
+        if line and not line.startswith(("[", "positional")):
+            (root / "recipes/hello.toml").write_text(text.replace(f"{line}\n", ""))
+            assert ran("--recipe", "hello", root=root) == 2, line
+
+
 def test_one_nodes_files_alone_are_written_when_it_is_named(tmp_path: Path) -> None:
     assert ran("spark3", "--recipe", "probe", "--out", "launch") == 0
     assert [path.parent.name for path in tmp_path.glob("launch/*/run")] == ["spark3"]
@@ -113,7 +158,7 @@ def test_the_sites_pick_is_the_shape_and_a_named_one_goes_before_it(
     assert ran("--recipe", "probe", "--site", "lab.toml") == 0
     said = capsys.readouterr()
     assert "probe triangle\n" in said.out
-    assert said.err == ""
+    assert said.err == UNSEEN
     assert ran("--recipe", "probe", "--site", "lab.toml", "--shape", "ring4") == 2
 
 
@@ -164,3 +209,42 @@ def test_why_names_the_rule_of_a_value_that_nobody_typed(capsys: pytest.CaptureF
     assert "max-num-batched-tokens - max-num-seqs x (1 + drafts)" in out
     assert ran("--recipe", "ds41f", "--why", "long-prefil-token-threshold") == 2
     assert "long-prefill-token-threshold" in capsys.readouterr().err
+
+
+def test_a_shape_that_does_not_fit_is_marked_with_the_line_that_is_too_much_and_ends_with_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = copied(tmp_path / "project")
+    changed(root, "recipes/ds41f.toml", "kv-cache-memory-bytes = 11274289152", "kv-cache-memory-bytes = 1099511627776")
+    assert ran("--recipe", "ds41f", "--out", "launch", root=root) == 1
+    assert "does not fit: KV cache: a rank would take 1117.03 of 119.70 GiB\n" in capsys.readouterr().err
+    manifest = json.loads((tmp_path / "launch/manifest.json").read_text())
+    assert manifest["fits"] is False
+    assert "KV cache" in manifest["unfit"]
+    assert manifest["deployable"] is False
+
+
+def test_a_model_that_nobody_has_pinned_is_rendered_and_marked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    why = "no public source at hand says which revision it is"
+    assert ran("--recipe", "ds41f", "--out", "launch") == 1
+    said = capsys.readouterr()
+    assert f"not deployable: the model is not pinned: {why}\n" in said.err
+    assert said.err.count(why) == 1
+    manifest = json.loads((tmp_path / "launch/manifest.json").read_text())
+    assert (manifest["unpinned"], manifest["deployable"]) == (why, False)
+    assert manifest["model"]["revision"] is None
+
+
+def test_an_image_with_the_collectives_of_another_engine_is_rendered_and_marked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = copied(tmp_path / "project")
+    more = '[capabilities]\noneshot-direct = { from = "ds41f-kernels", doc = "collectives" }\n'
+    changed(root, "images/ds41f.toml", "[capabilities]\n", more)
+    assert ran("--recipe", "ds41f", "--out", "launch", root=root) == 1
+    because = "the image has oneshot-direct, which is for oneshot-direct, and the shape has nccl-ring"
+    assert f"not deployable: {because}\n" in capsys.readouterr().err
+    manifest = json.loads((tmp_path / "launch/manifest.json").read_text())
+    assert manifest["clashes"] == [{"capability": "oneshot-direct", "because": because}]

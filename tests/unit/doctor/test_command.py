@@ -60,7 +60,7 @@ def test_the_record_has_every_check_and_nothing_of_the_machine(
     [
         (["--site", "absent.toml"], "absent.toml: no such file"),
         (["--recipe", "absent"], "recipes/: no recipe is called 'absent'"),
-        (["why"], "no such question: 'why'"),
+        (["why"], "name a check\n  hint: as in: derive doctor why guard.floors"),
         (["what", "guard.floors"], "no such question: 'what guard.floors'"),
         (["why", "guard.flors"], "did you mean guard.floors?"),
     ],

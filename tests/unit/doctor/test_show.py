@@ -53,6 +53,14 @@ def test_the_table_and_the_findings_are_as_reviewed() -> None:
     check_golden("doctor/findings.txt", shown(colour=False))
 
 
+def test_a_table_fits_a_terminal_and_without_one_nothing_is_cut() -> None:
+    def lines(width: int | None) -> list[str]:
+        return render([*table_lines(found(), width)], colour=False).splitlines()
+
+    assert max(map(len, lines(80))) <= 80
+    assert lines(500) == lines(None)
+
+
 def test_colour_adds_nothing_but_colour_and_no_file_moves_the_cursor() -> None:
     coloured = shown(colour=True)
     for code in ("\x1b[31m", "\x1b[32m", "\x1b[1m", "\x1b[0m"):

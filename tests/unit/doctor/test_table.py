@@ -26,7 +26,7 @@ _THEN: Mapping[str, frozenset[str]] = {
 """What nobody can tell where a check breaks: checks by id, by area, or by what they are over."""
 
 _WITH: Mapping[str, frozenset[str]] = {
-    "fabric.cabling": frozenset({"fabric.tp-equals-nodes", "fabric.nnodes-equals-nodes", "site.examples"}),
+    "fabric.cabling": frozenset({"site.examples"}),
     "fabric.node-count": frozenset({"fabric.tp-equals-nodes", "fabric.nnodes-equals-nodes"}),
     "fabric.other-transport-capability": frozenset({"image.capabilities"}),
 }

@@ -32,6 +32,13 @@ def test_without_git_nobody_knows_whether_there_are_secrets() -> None:
     assert of(case, "finding") == set()
 
 
+def test_where_git_knows_nothing_of_a_project_the_next_step_is_to_begin() -> None:
+    found = judged(case_of(replace(facts(), git=_GONE)))
+    for name in ("project.tracked", "secrets.names", "secrets.contents"):
+        [finding] = found[name].findings
+        assert "git init" in (finding.fix or "")
+
+
 def test_an_unknown_error_blocks_and_an_unknown_warning_does_not() -> None:
     found = judged(case_of(replace(facts(), git=_GONE)))
     assert found["secrets.names"].blocks
@@ -77,7 +84,12 @@ def test_checks_of_locks_are_unknown_where_a_lock_cannot_be_read() -> None:
 def test_the_needs_of_shapes_are_unknown_where_the_image_cannot_be_read() -> None:
     case = case_of(facts({"images/image.toml": IMAGE + "\n[moods]\n"}))
     assert of(case, "finding") == {"sources.declared"}
-    assert of(case, "unknown") == {"image.capabilities", "image.platform", "guard.program"}
+    assert of(case, "unknown") == {
+        "image.capabilities",
+        "image.other-transport-capability",
+        "image.platform",
+        "guard.program",
+    }
 
 
 def test_a_site_that_cannot_be_read_is_unknown_with_every_rule_of_the_fabric() -> None:
@@ -99,7 +111,7 @@ def test_a_benchmark_that_cannot_be_read_is_unknown() -> None:
     before = facts()
     record = Unreadable(where="records/benchmarks/small.json", reason="cannot be read: permission denied")
     case = case_of(replace(before, records={record.where: record}))
-    assert of(case, "unknown") == {"benchmark.reference", "benchmark.recorded"}
+    assert of(case, "unknown") == {"baseline.same", "benchmark.reference", "benchmark.recorded"}
 
 
 def test_a_shape_without_sizes_of_memory_is_unknown() -> None:

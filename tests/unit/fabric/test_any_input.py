@@ -20,8 +20,9 @@ from derive.fabric.facts import KIND, read_facts
 from derive.fabric.load import load_site
 from derive.fabric.pairing import pair
 from derive.fabric.rules import problems
-from derive.importing.toml import toml_text
+from derive.fabric.site_text import new_site, refuse_odd, site_text
 from derive.records.model import record
+from derive.toml_text import toml_text
 from support.fabrics import example_site
 from support.network_facts import facts_of_site
 from support.shapes_of_fabric import fabric, on_tilelang, over, shape
@@ -118,6 +119,43 @@ def test_a_site_file_is_a_site_or_is_refused_with_places(random: Random, values:
         assert load_site(text.encode(), "site.toml") == found
         for rank in range(3):
             assert len({there.rank for _, _, _, there in found.paths_of(rank)}) == 2
+
+
+ODD = st.lists(
+    st.sampled_from(["a", "/", "-", "\\", '"', "\n", "\t", "\\u0041", "#", "é", "\x7f", "\udcff"]), max_size=4
+)
+
+
+def or_odd(*usual: str) -> st.SearchStrategy[str]:
+    return st.sampled_from(usual * 3) | st.builds(lambda one, odd: one + "".join(odd), st.sampled_from(usual), ODD)
+
+
+@given(
+    or_odd("lab"),
+    or_odd("operator", "op"),
+    or_odd("/home/operator", "/root"),
+    or_odd("enP7s7"),
+    st.tuples(or_odd("a"), or_odd("b", "a"), or_odd("c")),
+)
+@settings(max_examples=150, deadline=None)
+def test_a_new_site_reads_back_as_what_was_given_or_is_refused(
+    name: str, user: str, home: str, interface: str, nodes: tuple[str, ...]
+) -> None:
+    new = new_site(name, "triangle", user, home, interface, [(node, None) for node in nodes])
+    is_odd = isinstance(tried(lambda: refuse_odd(new)), InputErrors)
+    if is_odd and "\udcff" in "".join((name, user, home, interface, *nodes)):
+        return
+    found = tried(lambda: site_text(new, "the new site"))
+    if isinstance(found, InputErrors):
+        assert is_odd or len(set(nodes)) < 3
+        assert not any("not valid TOML" in one.message or "unknown key" in one.message for one in found.problems())
+        return
+    text, site = found
+    assert not is_odd
+    assert (site.name, site.ssh_user, site.home) == (name, user, home)
+    assert [(node.name, node.interface) for node in site.nodes] == [(node, interface) for node in nodes]
+    keys = {"format", "name", "cabling", "ssh-user", "home", "interface", "gid-index", "nodes"}
+    assert tomllib.loads(text).keys() == keys
 
 
 @given(st.randoms(use_true_random=False), st.lists(VALUES, min_size=1, max_size=4))

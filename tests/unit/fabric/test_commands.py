@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import pytest
 
 from derive.cli.main import main
 from derive.fabric.facts import KIND
+from derive.fabric.places import read_site
 from derive.records.model import record
 from support.cli import CHECKOUT
 from support.fabrics import example_site
@@ -76,13 +80,86 @@ def test_names_without_addresses_are_to_be_filled_in(run: Run, tmp_path: Path) -
     assert code == 0
     assert "put the machines' names and addresses into" in err
     _, _, err = run("site", "check", "--site", str(tmp_path / "lab.toml"))
+    assert "warning: " in err
     assert "192.0.2.11 is an address of documentation" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("a=192.0.2.1", "b=192.0.2.2", "c=192.0.2.3"),
+        ("a=192.0.2.1,b=192.0.2.2,c=192.0.2.3",),
+        ("a=192.0.2.1,", "b=192.0.2.2,", "c=192.0.2.3"),
+    ],
+)
+def test_a_file_may_stand_after_nodes_which_have_spaces_or_commas_between(
+    run: Run, config: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    code, out, err = run("site", "init", "--nodes", *words, "lab.toml")
+    assert (code, out) == (0, "lab.toml\n")
+    assert err == "next: derive site check --site lab.toml, then: derive site shape NAME --site lab.toml --apply\n"
+    assert [node.name for node in read_site(tmp_path / "lab.toml").site.nodes] == ["a", "b", "c"]
+    assert not config.exists()
+
+
+def test_a_file_may_stand_after_facts(run: Run, tmp_path: Path) -> None:
+    assert run("site", "init", "--facts", *write_facts(tmp_path / "facts"), "lab.toml")[:2] == (0, "lab.toml\n")
+    assert len(read_site(tmp_path / "lab.toml").site.nodes) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--nodes", "a", "x.toml", "b", "c"), ["--nodes: the name of a file, and of no machine: 'x.toml'"]),
+        (("--nodes", "a", "./b", "c/d"), ["of no machine: './b'", "of no machine: 'c/d'"]),
+        (("--nodes", "a=10.0.0.1", "b", "c=10.0.0.3"), ["an address for some nodes, and none for b"]),
+        (("one.toml", "--nodes", "a", "b", "c", "two.toml"), ["--nodes: two files: one.toml and two.toml"]),
+        (("--facts", "lab.toml"), ["--facts: nothing but a file: lab.toml"]),
+        (("--nodes", ","), ["--nodes: names no node"]),
+    ],
+)
+def test_what_is_no_list_of_nodes_is_refused_before_anything_is_written(
+    run: Run, config: Path, tmp_path: Path, arguments: tuple[str, ...], said: list[str]
+) -> None:
+    code, out, err = run("site", "init", *arguments)
+    assert (code, out) == (2, "")
+    assert all(text in err for text in said)
+    assert not config.exists()
+    assert not list(tmp_path.glob("*.toml"))
+
+
+@pytest.mark.parametrize(
+    ("file", "name"), [(None, "lab"), ("site.toml", "lab"), ("cellar.toml", "cellar"), ("a b.toml", "lab")]
+)
+def test_a_site_without_a_name_is_called_as_its_file_unless_that_says_nothing(
+    run: Run, config: Path, file: str | None, name: str
+) -> None:
+    assert run("site", "init", "--cabling", "triangle", *([] if file is None else [file]))[0] == 0
+    assert read_site(config if file is None else Path(file)).site.name == name
 
 
 def test_two_sparks_are_refused_before_anything_is_written(run: Run, config: Path) -> None:
     code, out, err = run("site", "init", "--nodes", "a=10.0.0.1", "b=10.0.0.2")
     assert (code, out) == (2, "")
     assert "two Sparks are refused: " in err
+    assert not config.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--home", "/home/op\\u0041"),
+        ("--home", '/home/op"\nimages = "x'),
+        ("--name", 'a"\nfolder = "/etc'),
+        ("--ssh-user", "op\udcff"),
+        ("--interface", "en\tp7"),
+        ("--nodes", 'a"b'),
+    ],
+)
+def test_what_no_site_may_say_is_refused_by_its_option(run: Run, config: Path, option: str, value: str) -> None:
+    code, out, err = run("site", "init", "--cabling", "triangle", option, value)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {option}: nothing that a site can say\n")
     assert not config.parent.exists()
 
 
@@ -99,6 +176,7 @@ def test_a_site_comes_from_facts_and_is_checked_against_them(run: Run, config: P
     assert code == 1
     assert "no interface enP7s8 on spark1" in out
     assert "there are docker0, enP2p1s0f0np0" in out
+    assert "\n    fix       did you mean enP7s7?" in out
 
 
 def test_facts_that_cannot_be_read_are_all_named(run: Run, tmp_path: Path) -> None:
@@ -148,11 +226,22 @@ def test_a_shape_for_another_cabling_or_of_no_recipe_is_refused_with_those_that_
     assert "[shapes]" not in config.read_text()
 
 
+def test_facts_are_read_without_anything_but_python(tmp_path: Path) -> None:
+    sources = tmp_path / "derive-src"
+    shutil.copytree(CHECKOUT / "src", sources, ignore=shutil.ignore_patterns("__pycache__"))
+    # -S: without any package that is installed
+    words = [sys.executable, "-S", "-B", "-m", "derive", "site", "facts", "--host", "dgx1"]
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(sources)}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert json.loads(done.stdout)["subject"] == "dgx1"
+
+
 def test_without_a_site_the_example_is_shown_and_said(run: Run) -> None:
     code, out, err = run("site", "show", "--cabling", "triangle")
     assert code == 0
     assert "spark3" in out
-    assert "no site file: the example fabric/examples/triangle.toml is used" in err
+    example = "the example fabric/examples/triangle.toml is taken, whose addresses are those of documentation"
+    assert err == f"note: no site file: {example}\n"
 
 
 @pytest.mark.parametrize("arguments", [("site", "check"), ("site", "shape", "tp4-ring")])
@@ -223,6 +312,9 @@ def test_a_profile_is_made_from_another_and_never_over_one(project: Run, tmp_pat
     [
         (["NCCL_ALGO=Tree"], "NCCL_ALGO is required by transports"),
         (["NCCL_BUFSIZE=1"], "did you mean NCCL_BUFFSIZE?"),
+        (["NCCL_ALGO=Tree", "NCCL_BUFSIZE=1", "NCCL_BUFFSIZE=\udcff"], "3 problems in the input"),
+        (["NCCL_BUFFSIZE=16\nnodes = 3"], "NCCL_BUFFSIZE: a value that no variable can have"),
+        (['NCCL_THREAD_THRESHOLDS=1"\\u0041'], "NCCL_THREAD_THRESHOLDS is not six whole numbers"),
         (["NCCL_BUFFSIZE"], "not of the form SETTING=VALUE"),
         (["NCCL_MIN_NCHANNELS=8"], "NCCL_MIN_NCHANNELS is above the most"),
         (["SPARKNET_ROCE_ALLREDUCE_DISPATCH_MAX_BYTES=4194304"], "is above the capacity"),

@@ -271,6 +271,13 @@ def test_everything_wrong_is_said_at_once() -> None:
     ]
 
 
+def test_names_that_differ_in_capital_letters_alone_are_refused() -> None:
+    assert refusals(text().replace('"dgx3"', '"DGX1"')).splitlines() == [
+        "error: site.toml: nodes[2].name: DGX1 is the name of another node, but for capital letters",
+        "       dgx1 is   nodes[0]",
+    ]
+
+
 def test_the_example_files_are_what_the_documentation_shows() -> None:
     for cabling in ("triangle", "ring4"):
         table = tomllib.loads(launching()[f"fabric/examples/{cabling}.toml"].decode())

@@ -112,6 +112,8 @@ def test_a_management_interface_that_does_not_exist_is_refused() -> None:
 def test_what_a_machine_says_otherwise_is_a_finding(change: Callable[[NodeFacts], NodeFacts], expected: str) -> None:
     found = said(RING, changed(change))
     assert [(verdict, message) for verdict, _, _, message in found] == [("finding", expected)]
+    given = SiteInput(site=RING, file="site.toml")
+    assert all(one.fix for one in check_site(given, changed(change)) if one.verdict == "finding")
 
 
 @pytest.mark.parametrize("key", ["mtu", "carrier"])

@@ -66,7 +66,7 @@ def test_rings_require_what_keeps_nccl_along_the_cables() -> None:
 def test_every_transport_on_a_ring_has_the_settings_of_rings() -> None:
     ring = {name for name, (_, key) in fabric().transports["nccl-ring"].settings.items() if key.startswith("ring.")}
     for one in fabric().transports.values():
-        assert ring <= one.settings.keys() if one.ring else not ring & one.settings.keys() - {"NCCL_CUMEM_ENABLE"}
+        assert ring <= one.settings.keys() if one.channels else not ring & one.settings.keys() - {"NCCL_CUMEM_ENABLE"}
 
 
 def test_no_collectives_no_settings_and_no_needs() -> None:

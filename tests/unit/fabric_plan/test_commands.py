@@ -91,7 +91,8 @@ def test_a_site_of_another_cabling_gives_way_to_the_example_unless_it_was_named(
     assert "a site of another cabling\n       expected  triangle\n       got       ring4" in err
     monkeypatch.setenv("DERIVE_SITE", RING)
     code, _, err = fabric(capfd, "plan", "--shape", "tp3-triangle")
-    assert (code, err) == (0, "the site is a ring4: the example fabric/examples/triangle.toml is used\n")
+    example = "the example fabric/examples/triangle.toml is taken, whose addresses are those of documentation"
+    assert (code, err) == (0, f"note: the site is a ring4: {example}\n")
 
 
 def test_links_of_a_record_are_whole_bytes_that_add_up(capfd: pytest.CaptureFixture[str]) -> None:
@@ -122,7 +123,32 @@ def test_what_cannot_be_planned_is_wrong_input_with_the_reason(
     assert said in err
 
 
-@pytest.mark.parametrize("size", ["0", "3", "-2", "1e3", ""])
+def test_a_lone_transport_is_planned_on_its_example_where_the_site_cannot_carry_it(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DERIVE_SITE", RING)
+    code, out, err = fabric(capfd, "plan", "--transport", "oneshot-direct")
+    assert code == 0
+    assert out.startswith("oneshot-direct on the triangle of example-triangle")
+    assert "the site is a ring4: the example fabric/examples/triangle.toml is taken" in err
+    code, _, err = fabric(capfd, "plan", "--transport", "oneshot-direct", "--site", RING)
+    assert code == 2
+    assert "oneshot-direct cannot be on a ring4" in err
+
+
+def test_a_size_may_be_written_as_in_recipes(capfd: pytest.CaptureFixture[str]) -> None:
+    body = json.loads(fabric(capfd, "plan", "--transport", "nccl-ring", "--bytes", "2MiB", "--json")[1])["body"]
+    assert body["size_bytes"] == 2 * 2**20
+
+
+def test_hops_are_as_many_as_steps_unless_cards_forward(capfd: pytest.CaptureFixture[str]) -> None:
+    for cabling in ("ring4", "triangle"):
+        asked = ("plan", "--transport", "nccl-ring", "--cabling", cabling, "--json")
+        for case in json.loads(fabric(capfd, *asked)[1])["body"]["collectives"]:
+            assert (case["hops"] == case["steps"]) is (case["algorithm"] != "mesh")
+
+
+@pytest.mark.parametrize("size", ["0", "3", "-2", "1e3", "1B", "2MB", ""])
 def test_sizes_are_whole_numbers_of_elements(capfd: pytest.CaptureFixture[str], size: str) -> None:
     with pytest.raises(SystemExit) as caught:
         fabric(capfd, "plan", "--bytes", size)

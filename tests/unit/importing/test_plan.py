@@ -56,6 +56,22 @@ def test_two_files_and_a_map_become_one_recipe_and_a_site() -> None:
     check_golden("importing/account.txt", "\n".join(rows) + "\n")
 
 
+def test_memory_is_said_to_be_added_and_the_recipe_says_all_that_the_file_said() -> None:
+    found = imported(cluster(4))
+    assert [row.key for row in rows(found, "to be added")] == ["memory"]
+    assert found.whole
+
+
+def test_an_image_of_which_nothing_says_that_it_has_vllm_is_noted() -> None:
+    source = Source(file="0.json", data=encoded(cluster(4)))
+    notes = {
+        image: import_files(Request(name="served", image=image, clusters=(source,)), FILES).notes
+        for image in ("ds41f", "probe")
+    }
+    assert any("nothing says that image probe has it" in note for note in notes["probe"])
+    assert not any("nothing says" in note for note in notes["ds41f"])
+
+
 def test_the_order_of_keys_is_no_matter() -> None:
     def turned(value: Any) -> Any:
         return {key: turned(value[key]) for key in reversed(value)} if isinstance(value, dict) else value

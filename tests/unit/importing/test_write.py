@@ -23,6 +23,16 @@ def test_all_files_are_written_or_none(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "served.toml").exists()
 
 
+def test_a_site_in_the_way_is_no_matter_of_the_recipes_name(tmp_path: Path) -> None:
+    texts = targets(FOUND, tmp_path, None, {"DERIVE_SITE": str(tmp_path / "mine.toml")})
+    write_new(texts)
+    with pytest.raises(InputErrors) as refused:
+        write_new(texts)
+    hints = {Path(str(one.where)).name: str(one.hint) for one in refused.value.problems()}
+    assert hints["served.toml"].endswith("--out or --name")
+    assert hints["mine.toml"].endswith("--out")
+
+
 def test_a_second_file_that_cannot_be_written_takes_back_the_first(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(HostRefuses):

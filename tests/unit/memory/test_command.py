@@ -116,3 +116,16 @@ def test_two_recipes_with_memory_ask_for_one(changed: Path, capfd: pytest.Captur
 
 def test_the_same_is_printed_wherever_the_project_lies(changed: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert ran(capfd, changed) == ran(capfd, CHECKOUT)
+
+
+def test_faults_of_facts_are_told_with_those_of_the_recipe(capfd: pytest.CaptureFixture[str], changed: Path) -> None:
+    facts, recipe = changed / "recipes/ds41f/memory.toml", changed / "recipes/ds41f.toml"
+    facts.write_text(facts.read_text().replace("format = 1", "format = 2", 1))
+    recipe.write_text(recipe.read_text().replace("port = 8000", "port = 0", 1))
+    wrong = ("recipes/ds41f.toml: service.port", "recipes/ds41f/memory.toml: format")
+    code, _, err = ran(capfd, changed)
+    assert (code, *(f"error: {place}" in err for place in wrong)) == (2, True, True)
+    for command in ("render", "doctor"):
+        main([command, "--project", str(changed)])
+        said = "".join(capfd.readouterr())
+        assert [place for place in wrong if place not in said] == [], command

@@ -117,7 +117,21 @@ def test_mem_available_is_what_is_left_before_the_guards_floor() -> None:
 
 def test_another_engines_deployment_is_held_against_its_tokens_alone() -> None:
     apart = [one for one in ledger_of().held if one.other_engine]
-    assert [(one.deployment, one.quantity, one.error) for one in apart] == [("r5k-tp3-4k", "KV tokens", 0)]
+    assert {(one.deployment, one.quantity) for one in apart} == {
+        ("r5k-tp3-4k", "KV tokens"),
+        ("r5k-tp3-4k", "KV tokens by rate"),
+    }
+
+
+def test_tokens_are_marked_as_fitted_or_with_what_their_prediction_took() -> None:
+    told = {(one.deployment, one.quantity): (one.fitted, one.taken) for one in ledger_of().held if one.in_tokens}
+    assert told == {
+        ("r6d-tp4", "KV tokens"): (True, ""),
+        ("r6-tp3", "KV tokens"): (False, "layout of r6d-tp4"),
+        ("r6-tp3", "KV tokens by rate"): (False, "bytes a token of r6d-tp4, no layout"),
+        ("r5k-tp3-4k", "KV tokens"): (False, "layout of r6d-tp4"),
+        ("r5k-tp3-4k", "KV tokens by rate"): (False, "bytes a token of r6d-tp4, no layout"),
+    }
 
 
 def test_a_start_that_the_startup_guard_may_kill_is_told() -> None:
@@ -156,6 +170,14 @@ def test_all_that_is_wrong_with_a_shape_is_said_at_once() -> None:
         ("memory.usable", "is to be a size as text, as in 3.5GiB"),
         ("memory.usable-source", "this key is missing"),
     ]
+
+
+def test_a_key_that_is_almost_one_is_told_with_it() -> None:
+    with pytest.raises(InputErrors) as caught:
+        ledger(shape(memory={"engrm": "disk"}), facts())
+    assert {one.where.partition(": ")[2]: one.hint for one in caught.value.problems()}["memory.engrm"] == (
+        "did you mean engram?"
+    )
 
 
 def test_a_form_of_a_tensor_that_is_not_in_the_table_is_refused() -> None:

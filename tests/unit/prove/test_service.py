@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import os
+import re
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -50,7 +53,7 @@ def test_a_rendered_folder_is_proved_from_what_its_manifest_says(folder: Path) -
     assert (made.node, made.rank, made.recipe, made.shape) == ("spark3", 2, "probe", "ring4")
     assert made.image_digest == IMAGE
     assert made.model is None
-    assert made.locks["lock/probe.lock.json"] == sha256((ROOT / "lock" / "probe.lock.json").read_bytes())
+    assert not made.locks  # what they pin is in the image's digest
     assert dict(rows(made))["launch"] == str(made.launch)
 
 
@@ -62,8 +65,27 @@ def test_a_changed_byte_is_found_with_its_file_and_line(folder: Path) -> None:
     verdict = asked("spark1", folder).verdict
     (one,) = verdict.differing
     assert (one.path, one.offset, one.line) == ("spark1/run", at, text.count("\n", 0, at) + 1)
-    assert next(iter(lines(verdict))) == f"not the same bytes: as in {folder}"
+    said = list(lines(verdict))
+    assert said[0] == f"not the same bytes as in {folder}"
+    assert [line.split("  ")[1] for line in said[2:4]] == ["in the folder", "rendered now"]
+    assert said[-1] == "moved     no input: the file was changed by hand"
     assert asked("spark2", folder).verdict.same
+
+
+def test_the_schemas_derivation_and_the_lock_that_pins_the_model_are_named(tmp_path: Path) -> None:
+    found = render(ROOT, Chosen(recipe="ds41f"), NOWHERE, lambda _: IMAGE, "ds41f")
+    write_folder(found.bundle.files, tmp_path / "launch")
+    made = asked("spark1", tmp_path / "launch").statement
+    assert list(made.locks) == ["lock/model.lock.json"]
+    assert re.search(r", drv:[0-9a-f]{12}$", dict(rows(made))["schema"])
+
+
+def test_what_the_image_can_do_is_an_input_that_may_move(folder: Path) -> None:
+    path = folder / "manifest.json"
+    path.write_bytes(path.read_bytes().replace(b'"deployable": true', b'"deployable": false'))
+    verdict = asked("spark1", folder).verdict
+    assert verdict.moved == (("deployable", "false", "true"),)
+    assert "changed by hand" not in "\n".join(lines(verdict))
 
 
 def test_files_that_came_or_went_are_found(folder: Path) -> None:
@@ -74,6 +96,24 @@ def test_files_that_came_or_went_are_found(folder: Path) -> None:
         ("spark1/more", "a file of 1 bytes", "no such file"),
         ("spark1/run", "no such file", found[1].got),
     ]
+
+
+def test_a_script_that_cannot_be_run_any_more_is_found(folder: Path) -> None:
+    (folder / "spark1" / "run").chmod(0o644)
+    (folder / "spark2" / "run").chmod(0o700)
+    (one,) = asked("spark1", folder).verdict.differing
+    assert (one.path, one.offset, one.expected) == ("spark1/run", None, "mode 644, which cannot be run")
+    assert asked("spark2", folder).verdict.same
+
+
+def test_a_fifo_in_a_rendered_folder_is_not_waited_for(folder: Path) -> None:
+    (folder / "spark1" / "run").unlink()
+    os.mkfifo(folder / "spark1" / "run")
+    signal.alarm(20)
+    try:
+        assert [one.path for one in asked("spark1", folder).verdict.differing] == ["spark1/run"]
+    finally:
+        signal.alarm(0)
 
 
 def test_the_input_that_moved_is_named(folder: Path, tmp_path: Path) -> None:

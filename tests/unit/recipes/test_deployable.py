@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from derive.recipes.deployable import Missing, image_capabilities, verdict
+from derive.recipes.deployable import Missing, clashes, image_capabilities, verdict
 from support.recipes import SMALL, edited, launching, resolved
+from support.shapes_of_fabric import fabric
 
 
 def needs(text: str = SMALL, shape: str | None = None) -> dict[str, str]:
@@ -67,6 +70,13 @@ def test_what_the_image_lacks_is_a_sentence_each() -> None:
     ]
 
 
+def test_a_need_that_is_almost_a_capability_of_the_image_is_told_with_it() -> None:
+    text = edited(('transport = "nccl-ring"', 'transport = "nccl-ring"\nneeds = ["ofline", "one-prefill"]'))
+    texts = {one.capability: one.text for one in verdict(resolved(text), frozenset({"offline", "rdma"}))}
+    assert texts["ofline"] == "not deployable: needs ofline (needs): did you mean offline?"
+    assert texts["one-prefill"] == "not deployable: needs one-prefill (needs)"
+
+
 def test_a_planned_transport_is_not_deployable_whatever_the_image_has() -> None:
     one = resolved(edited(('transport = "nccl-ring"', 'transport = "rocenante-mesh4"')))
     (missing,) = verdict(one, {need.capability for need in one.needs})
@@ -92,3 +102,38 @@ def test_an_image_whose_capabilities_cannot_be_read_is_told(text: bytes) -> None
 def test_an_image_without_a_file_is_told() -> None:
     _, (problem,) = image_capabilities({}, "i")
     assert (problem.where, problem.message) == ("images/i.toml", "no such file")
+
+
+@pytest.mark.parametrize(
+    ("transport", "capability", "owner"),
+    [
+        ("nccl-ring", "oneshot-direct", "oneshot-direct"),
+        ("nccl-ring", "rocenante-ring4", "rocenante-ring4"),
+        ("oneshot-ring4", "rocenante-ring4", "rocenante-ring4"),
+        ("rocenante-ring4", "oneshot-direct", "oneshot-direct"),
+        ("rocenante-mesh4", "oneshot-ring4", "oneshot-ring4"),
+    ],
+)
+def test_an_image_with_the_collectives_of_another_engine_does_not_go_with_a_transport(
+    transport: str, capability: str, owner: str
+) -> None:
+    one = replace(resolved(), transport=transport)
+    (clash,) = clashes(one, {"nccl", capability}, fabric())
+    assert clash.text == (
+        f"not deployable: the image has {capability}, which is for {owner}, and the shape has {transport}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("transport", "capabilities"),
+    [
+        ("nccl-ring", {"nccl", "nccl-switchless"}),
+        ("oneshot-ring4", {"nccl", "oneshot-ring4", "oneshot-direct"}),
+        ("rocenante-ring4", {"nccl", "rocenante-direct", "rocenante-ring4", "rocenante-mesh4"}),
+        ("none", {"oneshot-ring4", "rocenante-ring4"}),
+    ],
+)
+def test_an_image_goes_with_transports_of_its_own_engine_and_with_shapes_that_call_none(
+    transport: str, capabilities: set[str]
+) -> None:
+    assert clashes(replace(resolved(), transport=transport), capabilities, fabric()) == ()

@@ -50,6 +50,73 @@ def test_a_shape_alone_has_a_cabling_and_a_file_alone_has_an_image() -> None:
     assert said(text + 'image = "probe"\n') == [("cabling", "unknown key"), ("shapes.triangle.image", "unknown key")]
 
 
+def test_a_file_in_a_folder_of_its_own_is_no_recipe() -> None:
+    (problem,) = read_recipe(files(), "ds41f/memory")[1]
+    assert (problem.where, problem.message) == ("recipes/ds41f/memory.toml", "no recipe is called 'ds41f/memory'")
+
+
+def test_a_key_with_control_characters_is_told_in_one_line() -> None:
+    text = edited(('SET = "here"', 'SET = "here"\n"a\\nb\\u001b[31m" = "x"'))
+    assert said(text) == [('environment."a\\nb\\u001B[31m"', "not the name of an environment variable")]
+
+
+def test_a_number_written_as_the_table_that_numbers_are_kept_as_is_refused() -> None:
+    text = edited(("max-num-seqs = 4", 'max-num-seqs = 4\nlimit-mm-per-prompt = { image = { decimal = "1}" } }'))
+    (problem,) = problems(text)
+    assert problem.where == f"{FILE}: arguments.limit-mm-per-prompt.image"
+    assert problem.message == "a table with no key but decimal, which is how numbers are kept"
+
+
+@pytest.mark.parametrize(
+    ("table", "place", "message"),
+    [
+        ('memory = "2GiB"\nmemory-swap = "1GiB"', "memory-swap", "below container.memory, which it contains"),
+        ('memory = "0B"\nmemory-swap = "1GiB"', "memory", "not what this key holds"),
+        ('ulimits = { nofil = "1:2" }', "ulimits.nofil", "not core, cpu, data,"),
+        ('ulimits = { nofile = "2:1" }', "ulimits.nofile", "not what this key holds"),
+        ('devices = [""]', "devices", "not what this key holds"),
+        ('security-options = [""]', "security-options", "not what this key holds"),
+        ('gpus = "100"', "gpus", "not what this key holds"),
+    ],
+)
+def test_what_docker_would_refuse_or_read_otherwise_is_refused(table: str, place: str, message: str) -> None:
+    text = edited(("[guard.startup]", f"[container]\n{table}\n\n[guard.startup]"))
+    (problem,) = problems(text)
+    assert problem.where == f"{FILE}: container.{place}"
+    assert problem.message.startswith(message)
+
+
+def test_a_limit_of_memory_and_swap_without_one_of_memory_is_refused_where_that_would_stand() -> None:
+    text = edited(("[guard.startup]", '[container]\nmemory-swap = "1GiB"\n\n[guard.startup]'))
+    ((place, message),) = set(said(text))
+    assert (place, message.partition(":")[0]) == ("container.memory", "this key is missing")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ("max-num-seqs = 4", "max-num-seqs = 200000000", "max-num-seqs"),
+        (
+            "num_speculative_tokens = 2",
+            "num_speculative_tokens = 200000000",
+            "speculative-config.num_speculative_tokens",
+        ),
+    ],
+)
+def test_a_step_of_more_rows_than_graphs_can_be_for_is_refused_before_any_are_counted(
+    old: str, new: str, key: str
+) -> None:
+    (problem,) = problems(edited((old, new)))
+    assert problem.where == f"{FILE}: arguments.{key}"
+    assert problem.detail[0] == "expected  max-num-seqs x (1 + drafts) of 65536 at most"
+
+
+def test_a_capacity_of_thousands_of_digits_is_refused() -> None:
+    text = edited(('SET = "here"', f'SPARKNET_ROCE_ALLREDUCE_CAPACITY_BYTES = "{"9" * 5000}"'))
+    wrong = {one.where: one.message for one in problems(text)}
+    assert wrong[f"{FILE}: environment.SPARKNET_ROCE_ALLREDUCE_CAPACITY_BYTES"]
+
+
 def test_values_of_another_form_are_refused_with_what_was_expected() -> None:
     text = edited(
         ("port = 8000", 'port = "8000"'),

@@ -88,6 +88,7 @@ def test_a_tuned_setting_may_be_said_otherwise_and_says_what_it_stands_above() -
     assert one.origins["environment.NCCL_BUFFSIZE"] == Origin(
         file=FILE,
         key="environment.NCCL_BUFFSIZE",
+        needs=("nccl",),
         overrides="4194304 (fabric/tuning/tp4.toml: nccl.NCCL_BUFFSIZE)",
     )
 
@@ -186,11 +187,12 @@ def test_the_model_is_mounted_whole_and_served_from_its_snapshot() -> None:
     assert pinned.positional == ("/model/snapshots/dba1be0a40aa45a94ad051997016db3960a90277",)
 
 
-def test_a_checkpoint_without_its_pin_is_a_note_with_the_reason() -> None:
+def test_a_checkpoint_without_its_pin_has_the_reason() -> None:
     one = resolved()
     assert one.model is not None
     assert one.model.revision is None
-    assert one.notes[0].startswith("deepseek-v4-1-flash-1017 is not pinned: no public source at hand")
+    assert one.model.why_unpinned is not None
+    assert one.model.why_unpinned.startswith("no public source at hand")
 
 
 def test_sizes_guards_and_host_become_values() -> None:
@@ -202,6 +204,29 @@ def test_sizes_guards_and_host_become_values() -> None:
         GuardPhase(phase="startup", floor_bytes=5 * 2**30, interval="0.25", wait_seconds=120),
         GuardPhase(phase="steady", floor_bytes=3 * 2**30, interval="2"),
     )
+
+
+def test_everything_asked_of_a_machine_becomes_a_value() -> None:
+    own = """
+[shapes.triangle.host]
+memory-saver-version = "0.2.0"
+memory-saver-srcversion = "34683B82C2D3339BBD2EEC9"
+transparent-huge-pages = "never"
+min-free-kbytes = 45166
+swap = "16GiB"
+swap-file = "/swap.img"
+memory-unit = "memory.service"
+"""
+    asked = resolved(edited((TRIANGLE, TRIANGLE + own)), "triangle").host.by_key()
+    assert {key: value for key, value in asked.items() if value is not None} == {
+        "memory-saver-version": "0.2.0",
+        "memory-saver-srcversion": "34683B82C2D3339BBD2EEC9",
+        "transparent-huge-pages": "never",
+        "min-free-kbytes": 45166,
+        "swap": 2**34,
+        "swap-file": "/swap.img",
+        "memory-unit": "memory.service",
+    }
 
 
 @pytest.mark.parametrize(
@@ -218,9 +243,19 @@ def test_sizes_guards_and_host_become_values() -> None:
         (('transport = "nccl-ring"', 'transport = "ring"'), "transport", "no transport is called 'ring'"),
         (('image = "ds41f"', 'image = "ds42f"'), "image", "no image is called 'ds42f'"),
         (
-            ("[environment]", '[dropped]\nSET = "gone"\n[environment]'),
-            "dropped.SET",
-            "dropped, and there: environment.SET",
+            ("[environment]", '[dropped]\nSET = "unread"\n[environment]'),
+            "environment.SET",
+            "SET is no longer there: unread",
+        ),
+        (
+            ("[environment]", '[dropped]\n"max-num-seqs=4" = "too many"\n[environment]'),
+            "arguments.max-num-seqs",
+            "max-num-seqs = 4 is no longer there: too many",
+        ),
+        (
+            (TRIANGLE, f'dropped = {{ old = "it slept" }}\n{TRIANGLE}\narguments = {{ old = 1 }}'),
+            "shapes.triangle.arguments.old",
+            "old is no longer there: it slept",
         ),
     ],
 )

@@ -193,3 +193,13 @@ def test_problems_of_all_nodes_are_told_once() -> None:
         "recipes/probe.toml: environment.A",
         "recipes/probe.toml: environment.B",
     ]
+
+
+def test_what_is_asked_of_machines_stands_in_the_shape_bundle_and_in_the_manifests() -> None:
+    asked = replace(RING.host, memory_saver_version="0.2.0", transparent_huge_pages="never", swap_bytes=2**34)
+    found = rendered(replace(RING, host=asked))
+    told = {"memory-saver-version": "0.2.0", "transparent-huge-pages": "never", "swap-bytes": 2**34}
+    always = {"kernel": None, "page-size-bytes": None, "memory-saver": None, "driver": None}
+    for path in ("shape-bundle.json", "manifest.json", f"{SITE.nodes[0].name}/manifest.json"):
+        assert json.loads(found.files[path])["host"] == {**always, **told}
+    assert found.shape != usual().shape

@@ -60,7 +60,7 @@ def test_a_service_has_a_name_for_container_and_units(name: str) -> None:
     assert [message for _, message in found(name=name)] == ["no name for a container and its units"]
 
 
-@pytest.mark.parametrize("name", ["", ".", "a/b", "manifest.json", "-a"])
+@pytest.mark.parametrize("name", ["", ".", "a/b", "manifest.json", "MANIFEST.JSON", "-a"])
 def test_a_node_has_a_name_for_a_folder(name: str) -> None:
     assert found(node=name) == [("site: nodes[0].name", f"no name for a folder: {name!r}")]
 

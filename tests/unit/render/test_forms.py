@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from derive.render.forms import created_folders, node_files
+from derive.render.forms import created_folders
 from derive.render.launch import BindMount
 from derive.render.templates import Templates
 from derive.render.units import cgroup, guard_words
-from support.launching import example_site, project_files, project_shape, small_launch
+from support.launching import example_site, node_files, project_files, project_shape, small_launch
 
 TEMPLATES = Templates(project_files())
 SITE = example_site(project_shape("probe", "triangle"))

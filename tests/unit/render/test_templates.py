@@ -96,3 +96,12 @@ def test_a_value_that_nobody_gives_is_an_error_that_names_those_that_are_given()
 def test_a_value_that_its_place_cannot_hold_is_an_error() -> None:
     with pytest.raises(InputErrors, match="problem"):
         render("# {{ a | comment }}", a="b\nrm")
+
+
+@pytest.mark.parametrize(
+    "text", ["{% if y %}{% endif %}", "{% for x in y %}{% endfor %}", "{{ y | shell }}", "{% if not y %}{% endif %}"]
+)
+def test_a_name_that_no_value_has_is_an_error_wherever_it_stands(text: str) -> None:
+    with pytest.raises(InputErrors) as caught:
+        render(text, a="a")
+    assert [one.message for one in caught.value.problems()] == ["no such value: 'y' is undefined"]

@@ -73,6 +73,8 @@ def shape(arguments: Mapping[str, Json] | None = None, environment: Mapping[str,
     [
         ("maybe", "c"),
         ("open", "anything"),
+        ("open", "-1.5"),
+        ("open", "-"),
         ("size", 4096),
         ("size", "8k"),
         ("share", {"decimal": "0.82"}),
@@ -119,6 +121,10 @@ def test_what_the_program_takes_is_no_problem(schema: Schema, name: str, value: 
         ("inner", 3, "not a table", None),
         ("speculative-config", {"method": "x"}, "Inner has no key 'method'", None),
         ("backend", "FLASHY", "'FLASHY' is no value of it", "did you mean FLASH?"),
+        ("open", "--quiet", "'--quiet' begins as an option does", None),
+        ("open", "-x", "'-x' begins as an option does", None),
+        ("names", ["x", "-y"], "'-y' begins as an option does", None),
+        ("table-or-text", "-{", "'-{' begins as an option does", None),
     ],
 )
 def test_what_it_would_not_take_is_one_problem(

@@ -159,6 +159,40 @@ def test_a_rendered_folder_is_what_the_working_tree_renders(folder: Path) -> Non
     assert found.notes == ("the image probe is not derived here: the folder's is taken for it",)
 
 
+def test_a_site_that_moved_is_found_though_no_node_is_told_otherwise(folder: Path, tmp_path: Path) -> None:
+    text = (ROOT / "fabric" / "examples" / "ring4.toml").read_text()
+    site = tmp_path / "site.toml"
+    site.write_text(text.replace('home = "/home/operator"', 'home = "/srv"'))
+    found = compared(Launching("bundle", str(folder)), Working(), str(site))
+    assert not found.same
+    assert [(one.section, one.key) for one in found.moved] == [("site", "digest"), ("site", "example")]
+    assert reasons(found, "digest") == [("", str(site))]
+
+
+def test_an_input_that_the_manifest_names_is_found_when_it_moved(folder: Path, tmp_path: Path) -> None:
+    changed = tmp_path / "launch"
+    shutil.copytree(folder, changed)
+    document = json.loads((changed / "manifest.json").read_text())
+    document["image"], document["shape-bundle"] = str(sha256(b"another")), str(sha256(b"this"))
+    document["needs"] = [{"capability": "rdma", "because": "x"}]
+    (changed / "manifest.json").write_text(json.dumps(document))
+    found = compared(Launching("bundle", str(folder)), Launching("bundle", str(changed)))
+    assert {(one.section, one.key) for one in found.moved} == {
+        ("shape", "image"),
+        ("shape", "shape-bundle"),
+        ("shape", "needs"),
+    }
+    assert not compared(Launching("bundle", str(changed)), Working()).same
+
+
+def test_shapes_of_other_names_are_compared_where_both_are_for_one_cabling() -> None:
+    found = compared(Launching("recipe", "ds41f"), Launching("recipe", "probe"))
+    assert [(one.shape, one.side) for one in found.alone] == [("tp3-triangle-4k", "before")]
+    assert {one.shape for one in found.moved} == {"tp4-ring -> ring4", "tp3-triangle -> triangle"}
+    sections = {one.section for one in found.moved if one.shape == "tp4-ring -> ring4"}
+    assert {"service", "arguments", "environment", "mounts"} <= sections
+
+
 def test_a_folder_of_one_node_is_compared_with_that_node(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "one", ignore=shutil.ignore_patterns("spark[134]"))
     assert compared(Launching("bundle", str(tmp_path / "one")), Working()).same

@@ -15,7 +15,7 @@ from derive.cli.options import something
 EXAMPLES = """\
   derive fabric plan                                     the default recipe's default shape
   derive fabric plan --shape tp4-ring --transport oneshot-ring4
-  derive fabric plan --transport oneshot-direct --bytes 491520
+  derive fabric plan --transport oneshot-direct --bytes 480KiB
 """
 
 
@@ -24,8 +24,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--recipe", type=something, metavar="NAME", help="default: that of the default image")
     parser.add_argument("--shape", type=something, metavar="NAME", help="default: the recipe's default shape")
     parser.add_argument("--transport", type=something, metavar="NAME", help="this one, for the shape or for none")
-    parser.add_argument("--cabling", choices=("triangle", "ring4"), help="default: the shape's, or one that fits")
-    parser.add_argument("--bytes", type=_size, metavar="N", help="of the vector (default: the greatest decode step)")
+    parser.add_argument(
+        "--cabling",
+        choices=("triangle", "ring4"),
+        help="default: the shape's, else one of the transport's; a site of another gives way to the example",
+    )
+    parser.add_argument(
+        "--bytes",
+        type=_size,
+        metavar="SIZE",
+        help="of the vector, as in 491520 or 2MiB (default: the greatest decode step)",
+    )
     parser.add_argument("--site", type=something, metavar="FILE", help="the site's file (default: $DERIVE_SITE, ...)")
 
 
@@ -43,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     )
     made = make_plan(project_root(args), asked, os.environ)
     for text in made.notes:
-        note(text)
+        note(f"note: {text}")
     if wants_json(args):
         from derive.fabric.plan_answer import body
 
@@ -56,6 +65,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _size(text: str) -> int:
-    if not text.isdecimal() or int(text) < 2 or int(text) % 2:
+    from derive.recipes.forms import size_bytes
+
+    try:
+        size = int(text) if text.isascii() and text.isdecimal() else size_bytes(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"not a number of bytes, or a size as in 2MiB: {text!r}") from None
+    if size < 2 or size % 2:
         raise argparse.ArgumentTypeError(f"not a whole number of BF16 numbers of 2 bytes: {text!r}")
-    return int(text)
+    return size

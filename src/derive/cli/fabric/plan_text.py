@@ -37,13 +37,13 @@ def _head(plan: Plan, planned: str | None) -> Iterator[str]:
 
 
 def _cases(plan: Plan) -> str:
-    head = ("", "collective", "algorithm", "hops", "cable", "PCIe root", "limited by", "estimate")
+    head = ("", "collective", "algorithm", "steps", "cable", "PCIe root", "limited by", "estimate")
     rows = [
         (
             "*" if case.algorithm == plan.algorithm else "",
             case.collective,
             case.algorithm,
-            str(case.counts.hops),
+            str(case.counts.steps),
             str(_most(case, "cable")),
             str(_most(case, "root")),
             _KINDS[case.busiest.kind],
@@ -89,7 +89,7 @@ def _links(plan: Plan) -> str:
     names = [node.name for node in plan.site.nodes]
     cables = [load for load in plan.own.loads if load.kind == "cable"]
     roots = [load for load in plan.own.loads if load.kind == "root"]
-    rows = [("bytes of the all-reduce over", "to, out of", "fro, into")]
+    rows = [("bytes of the all-reduce over", "to, out of", "from, into")]
     for to, fro in zip(cables[::2], cables[1::2], strict=True):
         rows.append((f"cable {' - '.join(names[rank] for rank in to.ranks)}", str(to.size_bytes), str(fro.size_bytes)))
     for out, into in zip(roots[::2], roots[1::2], strict=True):

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     say = answer_beside(args, args.svg)
     found = site_or_example(os.environ, args.site, load_launching(project_root(args)), args.cabling)
     if found.note is not None:
-        note(found.note)
+        note(f"note: {found.note}")
     if args.svg is not None:
         _write(args.svg, found.site)
     if wants_json(args):

@@ -46,15 +46,17 @@ def run(args: argparse.Namespace) -> int:
         lines = [_text(one) for one in findings] or [f"{given.file}: the site {given.site.name} is sound on paper"]
         answer("\n".join(lines))
     if not args.facts:
-        note("no machine was looked at: give --facts, what derive site facts prints on each")
+        note("note: no machine was looked at: give --facts, what derive site facts prints on each")
     for node in given.site.nodes:
         if is_documentation(node.address):
-            note(f"{given.at(f'nodes[{node.rank}].address')}: {node.address} is an address of documentation")
+            place = given.at(f"nodes[{node.rank}].address")
+            note(f"warning: {place}: {node.address} is an address of documentation")
     return int(any(one.verdict != "pass" for one in findings))
 
 
 def _text(one: Finding) -> str:
-    lines = [f"{one.verdict}  {one.where}: {one.message}", *(f"         {line}" for line in one.detail)]
-    if one.fix is not None:
-        lines.append(f"  fix:   {one.fix}")
-    return "\n".join(lines)
+    """Return a pass as a line, and what is none as derive doctor shows it."""
+    if one.verdict == "pass":
+        return f"pass     {one.where}: {one.message}"
+    fix = () if one.fix is None else (f"fix       {one.fix}",)
+    return "\n    ".join([f"{one.verdict:<7}  {one.id}  {one.where}", one.message, *one.detail, *fix])

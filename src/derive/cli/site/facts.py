@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
   derive site facts > dgx1.json
-  ssh dgx1 derive site facts > dgx1.json
+  ssh dgx1 derive site facts > dgx1.json       where derive is installed there; else see docs/fabric.md
 """
 
 

@@ -38,12 +38,12 @@ def run(args: argparse.Namespace) -> int:
     from difflib import unified_diff
 
     from derive.fabric.load import load_site
-    from derive.fabric.places import read_bytes
+    from derive.fabric.places import read_site_bytes
     from derive.fabric.shapes_edit import with_shape
     from derive.fabric.write import replace
 
     path = require_site(args)
-    data = read_bytes(path)
+    data = read_site_bytes(path)
     site = load_site(data, str(path))
     recipe = _judged(args, site)
     before = data.decode()

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         found = site_or_example({}, None, load_launching(project_root(args)), args.cabling)
     if found.note is not None:
-        note(found.note)
+        note(f"note: {found.note}")
     if wants_json(args):
         answer_record("site", found.site.name, {"file": found.file, "example": found.site.example, **_body(found.site)})
     else:

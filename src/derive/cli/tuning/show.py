@@ -6,9 +6,10 @@ Edge: the project, standard streams.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, project_root, table, wants_json
+from derive.cli.console import answer, answer_record, project_root, table, terminal_width, wants_json
 from derive.cli.options import something
 
 if TYPE_CHECKING:
@@ -49,5 +50,6 @@ def run(args: argparse.Namespace) -> int:
         answer_record("tuning", args.profile, {"settings": [row.document() for row in found]})
     else:
         head = ("setting", "for", "value", "default", "meaning")
-        answer(table([head, *((row.name, row.scope, row.value or "", row.default, row.meaning) for row in found)]))
+        cells = [(row.name, row.scope, row.value or "", row.default, row.meaning) for row in found]
+        answer(table([head, *cells], width=terminal_width(sys.stdout)))
     return 0

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import tomllib
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from derive.canonical import Json
-from derive.importing.toml import toml_text
+from derive.toml_text import toml_line, toml_text
 
 LEAVES = st.one_of(
     st.booleans(),
@@ -26,10 +28,18 @@ def test_any_document_without_null_is_read_back_as_it_was(document: dict[str, Js
     toml_text(document, "a heading\nof two lines")  # it compares by itself
 
 
-@pytest.mark.parametrize("value", [None, {"decimal": "inf"}, {"decimal": "12"}, [None]])
+@pytest.mark.parametrize("value", [None, {"decimal": "inf"}, {"decimal": "12"}, [None], "\udcff"])
 def test_what_toml_cannot_hold_is_refused(value: Json) -> None:
     with pytest.raises(ValueError, match="TOML"):
         toml_text({"key": value})
+
+
+@settings(max_examples=30, deadline=None)
+@given(KEYS, st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_line_is_one_line_and_reads_back_as_it_was(key: str, value: str) -> None:
+    line = toml_line(key, value)
+    assert line.isprintable()
+    assert tomllib.loads(line) == {key: value}
 
 
 def test_long_tables_and_lists_get_room_and_short_ones_a_line() -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Documents as TOML text for people to go on editing: short tables on one line, long ones under a heading of their own.
 
-Core: no IO.
+Core: no IO. Standard library only.
 
-A decimal is ``{"decimal": "0.82"}``, written as it stands. What was written is read again and compared, always.
+A decimal is ``{"decimal": "0.82"}``, written as it stands. A whole document is read again and compared, always.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from derive.canonical import Json
-from derive.content import parse_toml
+from derive.toml import parse_toml, quoted
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _DECIMAL = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _WIDTH = 120
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
 
 def toml_text(document: Mapping[str, Json], heading: str = "") -> str:
@@ -35,11 +34,20 @@ def toml_text(document: Mapping[str, Json], heading: str = "") -> str:
     return text
 
 
+def toml_line(key: str, value: Json) -> str:
+    """Write one key and its value on a line, whatever they hold, for files with a layout of their own.
+
+    Raises:
+        ValueError: on what TOML has no form for: null, some decimals, halves of surrogate pairs.
+    """
+    return f"{_key(key)} = {_inline(value)}"
+
+
 def _table(table: Mapping[str, Json], path: tuple[str, ...]) -> Iterator[str]:
     """Yield the lines of a table: what fits on a line first, then the tables below it."""
     below: dict[str, Json] = {}
     for key, value in table.items():
-        line = f"{_key(key)} = {_inline(value)}"
+        line = toml_line(key, value)
         if _wants_heading(value, line, at_root=not path):
             below[key] = value
         else:
@@ -99,7 +107,7 @@ def _inline(value: Json) -> str:
                 raise ValueError(f"{text} is no decimal that TOML can hold")
             return text
         case Mapping():
-            inner = ", ".join(f"{_key(key)} = {_inline(one)}" for key, one in value.items())
+            inner = ", ".join(toml_line(key, one) for key, one in value.items())
             return f"{{ {inner} }}" if inner else "{}"
         case None:
             raise ValueError("TOML has no null")
@@ -112,12 +120,9 @@ def _key(key: str) -> str:
 
 
 def _string(text: str) -> str:
-    return '"' + "".join(_ESCAPES.get(c) or (c if c.isprintable() else _unicode(c)) for c in text) + '"'
-
-
-def _unicode(character: str) -> str:
-    number = ord(character)
-    return f"\\u{number:04X}" if number < 0x10000 else f"\\U{number:08X}"
+    if any("\ud800" <= character < "\ue000" for character in text):
+        raise ValueError("TOML has no form for half of a surrogate pair")
+    return quoted(text)
 
 
 def _plain(value: Json) -> Json:
