@@ -107,7 +107,7 @@ def test_the_config_says_when_and_from_what(engine: DockerEngine, loaded: Loaded
     assert (seen["Created"], seen["Os"], seen["Architecture"]) == ("1980-01-01T00:00:00Z", "linux", "amd64")
     assert re.fullmatch(r"sha256:[0-9a-f]{64}", seen["Config"]["Labels"]["io.derive.derivation"])
     assert seen["Config"]["Cmd"] == ["/bin/bash"]
-    assert len(seen["RootFS"]["Layers"]) == 4
+    assert len(seen["RootFS"]["Layers"]) == 5
 
 
 def test_a_fresh_container_answers(engine: DockerEngine, loaded: LoadedImage) -> None:
