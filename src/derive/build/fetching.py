@@ -77,13 +77,9 @@ class StoreFetch:
             return self._fetcher
 
     def not_archived(self, store: LocalStore, fetches: Iterable[Derivation]) -> tuple[Derivation, ...]:
-        """Return the fetches that no folder among the archives can serve: what being offline makes impossible."""
+        """Return the fetches that no archive of this machine can serve: what being offline makes impossible."""
         fetcher = self.fetcher(store)
-        return tuple(
-            derivation
-            for derivation in fetches
-            if not (isinstance(derivation.fixed, FlatOutput) and fetcher.has_archived(derivation.fixed.digest))
-        )
+        return tuple(derivation for derivation in fetches if not _is_archived(fetcher, store, derivation))
 
     def upstream(self, request: ResolvedDerivation, store: LocalStore, places: Sequence[str]) -> Mapping[str, Output]:
         """Fetch what a step names of an upstream; ``places`` are the URLs that its wish gives."""
@@ -115,6 +111,37 @@ class StoreFetch:
     ) -> None:
         if self._fetcher is not None:
             self._fetcher.close()
+
+
+def _is_archived(fetcher: Fetcher, store: LocalStore, derivation: Derivation) -> bool:
+    """Say whether the archives of this machine have all that a fetch gives; none of it is read."""
+    fixed = derivation.fixed
+    if isinstance(fixed, FlatOutput):
+        return all(map(fetcher.has_archived, (fixed.digest, *_beside(derivation))))
+    if derivation.builder == "fetch-engine":
+        return _has_source(fetcher, store, derivation)
+    if derivation.builder != "fetch-git" or fixed is None or not fetcher.has_archived(fixed.digest):
+        return False
+    proof = fetcher.archived_proof(fixed.digest)
+    return proof is not None and fetcher.has_archived(proof)
+
+
+def _beside(derivation: Derivation) -> Iterable[Digest]:
+    """Yield what a fetch of several files brings beside its main one: an image's config and layers."""
+    if derivation.builder == "fetch-oci":
+        layers = derivation.arguments["layers"]
+        assert isinstance(layers, list | tuple)
+        for blob in (derivation.arguments["config"], *layers):
+            assert isinstance(blob, Mapping)
+            yield Digest(str(blob["sha256"]))
+
+
+def _has_source(fetcher: Fetcher, store: LocalStore, derivation: Derivation) -> bool:
+    """Say whether an engine's source is at hand: the store's, an archive's, or that of the engine that runs."""
+    from derive.engine.fetch import is_own
+
+    nar = Digest(str(derivation.arguments["nar"]))
+    return store.has_tree(nar) or fetcher.has_archived(nar) or is_own(nar)
 
 
 def recorder(store: LocalStore) -> Record:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from derive.build.fetching import wanted
 from derive.canonical import Digest, Json
 from derive.derivations.model import FlatOutput, Output, ResolvedDerivation, TreeOutput
+from derive.errors import Unavailable
 from derive.images.oci import Descriptor
 from derive.net.fetch import Fetcher
 from derive.net.places import Mirror, MirrorSource
@@ -21,6 +22,7 @@ from derive.store.history import Source, add_source
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
+    from derive.git.model import FetchedGit, GitWanted
     from derive.git.program import Session
     from derive.huggingface.hubs import Hubs
     from derive.oci.registry import Registries
@@ -59,6 +61,8 @@ class UpstreamFetcher:
                 return self._oci(request.arguments, store)
             case "fetch-huggingface":
                 return {"out": FlatOutput(self._huggingface(request.arguments))}
+            case "fetch-engine":
+                return {"out": TreeOutput(self._engine(request.arguments, store))}
             case other:
                 raise ValueError(f"no fetch of an upstream: {other}")
 
@@ -119,17 +123,30 @@ class UpstreamFetcher:
             branch=_text(arguments["branch"]),
             submodules=tuple(pins),
         )
-        url, *overrides = places
-        fetched = fetch_git(
-            store,
-            wanted,
-            (url,),
-            mirrors=bases(self._mirrors.git()),
-            submodule_urls=dict(one.split("=", 1) for one in overrides),
-            session=self.git_session(),
-        )
-        _note(store, wanted.nar, fetched.url)
+        fetched = self._git_archived(store, wanted) if self._offline else None
+        if fetched is None:
+            url, *overrides = places
+            try:
+                fetched = fetch_git(
+                    store,
+                    wanted,
+                    (url,),
+                    mirrors=bases(self._mirrors.git()),
+                    submodule_urls=dict(one.split("=", 1) for one in overrides),
+                    session=self.git_session(),
+                )
+            except Unavailable:
+                if self._fetcher.archived_proof(wanted.nar) is None:
+                    raise
+                fetched = self._git_archived(store, wanted)
+            else:
+                _note(store, wanted.nar, fetched.url)
         return {"out": TreeOutput(fetched.tree), "proof": FlatOutput(fetched.proof)}
+
+    def _git_archived(self, store: LocalStore, wanted: GitWanted) -> FetchedGit:
+        from derive.git.archived import fetch_archived
+
+        return fetch_archived(store, self._fetcher, wanted)
 
     def _oci(self, arguments: Mapping[str, Json], store: LocalStore) -> Mapping[str, Output]:
         from derive.oci.fetch import fetch_oci
@@ -172,6 +189,12 @@ class UpstreamFetcher:
         )
         name, sized = str(arguments["name"]), known is not None
         return fetch_hf_file(self._fetcher, self.hubs(), pin, file, name=name, reuse=False, sized=sized)
+
+    def _engine(self, arguments: Mapping[str, Json], store: LocalStore) -> Digest:
+        from derive.engine.fetch import bring_source
+
+        name = f"{arguments['name']} {arguments['version']}"
+        return bring_source(self._fetcher, store, Digest(str(arguments["nar"])), name)
 
 
 def _descriptor(document: Json) -> Descriptor:

@@ -106,6 +106,21 @@ class Scratch:
             return None
         return self._look_for(place, sought)
 
+    def has_commit(self, place: Place, commit: str) -> bool:
+        """Say whether a server gives a commit by its id: the commit alone is fetched, where it leaves trees out.
+
+        Raises:
+            GitFailure: it does not answer.
+        """
+        asked = (*_FETCH, "--depth=1", "--filter=tree:0", "--", place.url, f"+{commit}:refs/derive/{commit}")
+        try:
+            self._asking(place, lambda: self.git.remote(place, *asked, name=self.name))
+        except GitFailure as failure:
+            if failure.kind in ("refused-id", "dumb"):
+                return commit in self.names(place).ids.values()
+            raise
+        return True
+
     def bring_tags(self, place: Place, tag_object: str, commit: str) -> tuple[bytes, ...]:
         """Fetch an annotated tag by its id; return the tag objects from it to the commit.
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from derive.errors import InputErrors, Problem
-from derive.net.places import ArchiveFolder, ArchivePlace, ArchiveSite, Mirror, hide_credentials
+from derive.net.places import ArchiveFolder, ArchivePlace, ArchiveSite, ArchiveTar, Mirror, hide_credentials
 
 MIRROR_KEYS = ("debian", "debian-security", "python", "git", "oci", "hf")
 """Keys of ``[mirrors]`` in the user's ``config.toml``."""
@@ -248,7 +248,8 @@ def _places(texts: Iterable[str], where: str) -> tuple[ArchivePlace, ...]:
         if is_http(text):
             found.append(ArchiveSite(url=text.rstrip("/")))
         elif text.startswith("/") and "\0" not in text:
-            found.append(ArchiveFolder(path=text.rstrip("/") or "/"))
+            kind = ArchiveTar if text.endswith(".tar") else ArchiveFolder
+            found.append(kind(path=text.rstrip("/") or "/"))
         else:
             message = f"neither an absolute folder nor an http or https URL: {hide_credentials(text)!r}"
             problems.append(Problem(where=where, message=message))

@@ -1,42 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
 """The places that keep artifacts by hash: asked when no mirror serves one, and left alone once they fail.
 
-Edge: the network and folders of this machine.
+Edge: the network, folders and files of this machine.
+
+A place keeps a tree as its NAR, named by the NAR's hash. What proves that a tree is a git commit's is said by the
+documents of the capsules that the place's index names.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from derive.canonical import Digest
-from derive.net.failures import Distrusted, Failure, Misfit, Refused, Skipped, Tried
-from derive.net.places import ArchiveFolder, ArchivePlace, ArchiveSite, MirrorSource, Place, Wanted
+from derive.errors import DeriveError
+from derive.net.failures import Distrusted, Failure, Gone, Misfit, Refused, Skipped, Tried
+from derive.net.places import ArchiveFolder, ArchivePlace, ArchiveSite, ArchiveTar, MirrorSource, Place, Wanted
 from derive.net.progress import Progress
 from derive.net.transfer import Transfer
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from derive.capsule.tar_index import Slice
+    from derive.net.http import Client
+
 
 class Archives:
-    """The archives of one run, in order. ``offline`` leaves only the folders; ``own`` is the store's folder, if any."""
+    """The archives of one run, in order. ``offline`` leaves those of this machine; ``own`` is the store's folder."""
 
     def __init__(
-        self, *, mirrors: MirrorSource, transfer: Transfer, progress: Progress, offline: bool, own: str | None
+        self,
+        *,
+        mirrors: MirrorSource,
+        transfer: Transfer,
+        client: Client,
+        progress: Progress,
+        offline: bool,
+        own: str | None,
     ) -> None:
         self._mirrors = mirrors
         self._transfer = transfer
+        self._client = client
         self._progress = progress
         self._offline = offline
         self._own = own
         self._guard = threading.Lock()
         self._down: dict[ArchivePlace, str] = {}
         self._used: set[ArchivePlace] = set()
+        self._tars: dict[str, dict[Digest, Slice]] = {}
+        self._proofs: dict[ArchivePlace, Mapping[Digest, Digest]] = {}
 
     def places(self) -> tuple[ArchivePlace, ...]:
         """Return the archives that may be asked; raises InputErrors where they are wrongly configured."""
         every = self._mirrors.archives()
         if self._offline:
-            return tuple(place for place in every if isinstance(place, ArchiveFolder))
+            return tuple(place for place in every if not isinstance(place, ArchiveSite))
         return every
 
     def bring(self, wanted: Wanted, tried: list[Tried], *, reuse: bool) -> ArchivePlace | None:
@@ -51,11 +71,29 @@ class Archives:
                 return place
         return None
 
-    def folder_with(self, digest: Digest) -> ArchiveFolder | None:
-        """Return a folder in which a file of that name lies, without reading it."""
+    def local_with(self, digest: Digest) -> ArchiveFolder | ArchiveTar | None:
+        """Return a place of this machine that has a file of that name, without reading it."""
         for place in self.places():
-            if isinstance(place, ArchiveFolder) and os.path.isfile(by_hash(place.path, digest)):  # noqa: PTH113
-                return place
+            match place:
+                case ArchiveFolder(path=path):
+                    if os.path.isfile(by_hash(path, digest)):  # noqa: PTH113 - asked for each artifact of a plan
+                        return place
+                case ArchiveTar():
+                    if digest in self._slices(place, quiet=True):
+                        return place
+                case ArchiveSite():
+                    pass
+                case _:
+                    assert_never(place)
+        return None
+
+    def proof_of(self, nar: Digest) -> Digest | None:
+        """Return the blob that proves which commit's tree a NAR is, where a capsule of some place names one."""
+        for place in self.places():
+            if place not in self._proofs:
+                self._proofs[place] = self._read_proofs(place)
+            if nar in self._proofs[place]:
+                return self._proofs[place][nar]
         return None
 
     def _bring(self, place: ArchivePlace, wanted: Wanted, *, reuse: bool) -> None:
@@ -66,6 +104,11 @@ class Archives:
             case ArchiveFolder(path=path):
                 self._look_at(place)
                 self._transfer.from_file(wanted, by_hash(path, wanted.sha256), reuse=reuse)
+            case ArchiveTar(path=path):
+                at = self._slices(place).get(wanted.sha256)
+                if at is None:
+                    raise Gone("has no such file")
+                self._transfer.from_file(wanted, path, reuse=reuse, span=(at.offset, at.size))
             case ArchiveSite(url=url):
                 try:
                     self._transfer.from_url(wanted, Place(url=by_hash(url, wanted.sha256)), reuse=reuse)
@@ -89,6 +132,40 @@ class Archives:
             raise Refused(reason) from error
         if own:
             raise Refused("is the store itself")
+
+    def _slices(self, place: ArchiveTar, *, quiet: bool = False) -> Mapping[Digest, Slice]:
+        """Return where the blobs lie in a tar; one that cannot be used has none, and is said once unless ``quiet``."""
+        from derive.capsule.layouts import index_of_tar
+
+        with self._guard:
+            known = self._tars.get(place.path)
+        if known is not None:
+            return known
+        try:
+            found = index_of_tar(place.path).blobs
+        except DeriveError as error:
+            if quiet:
+                return {}
+            self._mark_down(place, error.message)
+            raise Refused(error.message) from error
+        with self._guard:
+            return self._tars.setdefault(place.path, found)
+
+    def _read_proofs(self, place: ArchivePlace) -> Mapping[Digest, Digest]:
+        """Return what the capsules of a place say; nothing where there is none, or where they cannot be read."""
+        from derive.capsule.read import open_capsule, proofs_of, read_documents
+
+        try:
+            if not isinstance(place, ArchiveSite):
+                return open_capsule(place.path).proofs
+            index = self._document(f"{place.url}/index.json")
+            return proofs_of(read_documents(index, lambda one: self._document(by_hash(place.url, one)), f"{place}"))
+        except (DeriveError, Failure):
+            return {}
+
+    def _document(self, url: str) -> bytes:
+        """Return a small file of a site; what is said in it is checked against what it is said of."""
+        return self._client.get(url).body
 
     def _mark_down(self, place: ArchivePlace, reason: str) -> None:
         with self._guard:

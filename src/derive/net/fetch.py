@@ -46,7 +46,7 @@ _Candidate: TypeAlias = tuple[str, Callable[[], Place]]
 class Fetcher:
     """Fetches for one run. Safe for several threads when its store is; close it, or use it as a context manager.
 
-    ``offline`` leaves the store and the archives that are folders. ``client`` is for those who speak to registries
+    ``offline`` leaves the store and the archives of this machine. ``client`` is for those who speak to registries
     themselves: hosts found dead by one are dead for the other.
     """
 
@@ -70,6 +70,7 @@ class Fetcher:
         self._archives = Archives(
             mirrors=mirrors,
             transfer=self._transfer,
+            client=self.client,
             progress=self._progress,
             offline=offline,
             own=str(store.root) if isinstance(store, LocalStore) else None,
@@ -148,8 +149,12 @@ class Fetcher:
         return (wanted.sha256, repr(wanted.locator)) in self._served
 
     def has_archived(self, digest: Digest) -> bool:
-        """Say whether a folder among the archives has a file of that name; it is not read."""
-        return self._archives.folder_with(digest) is not None
+        """Say whether an archive of this machine has a file of that name; it is not read."""
+        return self._archives.local_with(digest) is not None
+
+    def archived_proof(self, nar: Digest) -> Digest | None:
+        """Return the blob that proves which commit's tree a NAR is, where a capsule among the archives names one."""
+        return self._archives.proof_of(nar)
 
     def fetch_all(
         self,

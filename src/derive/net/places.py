@@ -150,7 +150,17 @@ class ArchiveSite:
         return display(self.url)
 
 
-ArchivePlace: TypeAlias = ArchiveFolder | ArchiveSite
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveTar:
+    """The same folder as one uncompressed tar, such as a capsule. ``path`` is absolute and ends in ``.tar``."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return self.path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+ArchivePlace: TypeAlias = ArchiveFolder | ArchiveSite | ArchiveTar
 
 
 class MirrorSource(Protocol):

@@ -57,11 +57,14 @@ class Transfer:
 
         self._bring(wanted, more, reuse=reuse)
 
-    def from_file(self, wanted: Wanted, path: str, *, reuse: bool) -> None:
-        """Bring an artifact from a file of this machine; raises as :meth:`from_url`."""
+    def from_file(self, wanted: Wanted, path: str, *, reuse: bool, span: tuple[int, int] | None = None) -> None:
+        """Bring an artifact from a file of this machine, or from a ``span`` of one (offset, size in bytes).
+
+        Raises as :meth:`from_url`.
+        """
 
         def more(writer: BlobWriter) -> int:
-            self._copy(writer, wanted, path)
+            self._copy(writer, wanted, path, span)
             return 1
 
         self._bring(wanted, more, reuse=reuse)
@@ -138,21 +141,21 @@ class Transfer:
         if wanted.size is not None and writer.size < wanted.size:
             raise Broken(f"the file ends after {writer.size} of {wanted.size} bytes")
 
-    def _copy(self, writer: BlobWriter, wanted: Wanted, path: str) -> None:
+    def _copy(self, writer: BlobWriter, wanted: Wanted, path: str, span: tuple[int, int] | None) -> None:
         fd = _open_file(path)
         try:
-            size = os.fstat(fd).st_size
+            start, size = (0, os.fstat(fd).st_size) if span is None else span
             if wanted.size is not None and size != wanted.size:
                 raise Wrong("holds a file of another size", expected_got(f"{wanted.size} bytes", f"{size} bytes"))
-            self._write(writer, wanted, self._pieces(fd, writer.size))
+            self._write(writer, wanted, self._pieces(fd, start + writer.size, start + size))
         finally:
             os.close(fd)
 
-    def _pieces(self, fd: int, offset: int) -> Iterator[bytes]:
-        while True:
+    def _pieces(self, fd: int, offset: int, end: int) -> Iterator[bytes]:
+        while offset < end:
             self._client.check_stopped()
             try:
-                piece = os.pread(fd, CHUNK, offset)
+                piece = os.pread(fd, min(CHUNK, end - offset), offset)
             except OSError as error:
                 raise Refused(f"cannot be read: {(error.strerror or str(error)).lower()}") from error
             if not piece:

@@ -26,6 +26,8 @@ def _string(text: bytes) -> bytes:
 
 
 _MAGIC = _string(b"nix-archive-1")
+MAGIC_BYTES = len(_MAGIC)
+"""What comes before everything that :func:`frames` yields."""
 _OPEN = _string(b"(")
 _CLOSE = _string(b")")
 _REGULAR = _OPEN + _string(b"type") + _string(b"regular")
