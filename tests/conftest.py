@@ -19,6 +19,7 @@ from hypothesis import settings
 from derive.trees.materialise import remove_folder
 from support.cli import CHECKOUT, derive
 from support.derived import PLATFORMS, Derived
+from support.engine import BuiltEngine, build_engine
 from support.mirror import Mirror, mirror_of
 from support.variants import copy_checkout, copy_store
 
@@ -31,9 +32,9 @@ settings.load_profile(os.environ.get("DERIVE_HYPOTHESIS", "fixed"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what derives the project's own image: its sources come from the registries."""
+    """Mark what derives the project's own image, or the engine: their sources come from the registries."""
     for item in items:
-        if "derived" in getattr(item, "fixturenames", ()):
+        if {"derived", "built_engine"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.network)
 
 
@@ -50,6 +51,15 @@ def derived(tmp_path_factory: pytest.TempPathFactory) -> Derived:
         for platform in PLATFORMS
     }
     return Derived(store, digests)
+
+
+@pytest.fixture(scope="session")
+def built_engine(tmp_path_factory: pytest.TempPathFactory) -> BuiltEngine:
+    """Derive the engine itself; its root is read-only, and the store is no test's to change. Kept beside the other."""
+    kept = os.environ.get("DERIVE_TEST_STORE")
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    return build_engine(Path(f"{kept}-engine") if kept else shared / "engine-store")
 
 
 @pytest.fixture(scope="session")

@@ -115,7 +115,7 @@ class Derivation:
         """The output that a fetch must give, or None for everything that is not a fetch."""
         if not self.builder.startswith("fetch-"):
             return None
-        if self.builder in ("fetch-git", "fetch-work-tree"):
+        if self.builder in ("fetch-engine", "fetch-git", "fetch-work-tree"):
             return TreeOutput(Digest(str(self.arguments["nar"])))
         return FlatOutput(Digest(str(self.arguments["sha256"])))
 

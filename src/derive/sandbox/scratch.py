@@ -48,7 +48,7 @@ def scratch_folders(parent: Path, keep: Path | None = None) -> Iterator[ScratchF
         for folder in (work, out):
             folder.mkdir()
             folder.chmod(0o755)
-        yield ScratchFolders(top=top, work=work, out=out, devices=_private_devices(top / "dev"))
+        yield ScratchFolders(top=top, work=work, out=out, devices=private_devices(top / "dev"))
     except BuildFailed:
         if keep is not None:
             remove_folder(top / "dev")
@@ -63,14 +63,14 @@ def scratch_folders(parent: Path, keep: Path | None = None) -> Iterator[ScratchF
 @contextlib.contextmanager
 def opened_scratch(top: Path) -> Iterator[ScratchFolders]:
     """Open the folders that a failed run left; they stay."""
-    devices = _private_devices(top / "dev")
+    devices = private_devices(top / "dev")
     try:
         yield ScratchFolders(top=top, work=top / "work", out=top / "out", devices=devices)
     finally:
         remove_folder(top / "dev")
 
 
-def _private_devices(folder: Path) -> Path | None:
+def private_devices(folder: Path) -> Path | None:
     """Make device nodes that belong to one run, where that is allowed and this file system lets them work.
 
     Root's sandbox runs as the owner of the machine's nodes, and an owner may change their mode for everyone.

@@ -125,7 +125,7 @@ class SandboxSpec:
     """Everything about a sandbox, nothing left to decide.
 
     ``mounts`` are made in order. ``environment`` is all of it, sorted, but for the ``PWD`` that bubblewrap adds.
-    ``standard_input`` is a path on the host.
+    ``standard_input`` is a path on the host. ``nests``: programs in it may make sandboxes of their own; no build may.
     """
 
     mounts: tuple[Mount, ...]
@@ -137,6 +137,7 @@ class SandboxSpec:
     gid: int = OWNER
     standard_input: bytes = b"/dev/null"
     namespaces: tuple[str, ...] = NAMESPACES
+    nests: bool = False
 
     @property
     def files(self) -> tuple[MakeFile, ...]:
@@ -176,7 +177,7 @@ def sandbox_spec(request: SandboxRequest) -> SandboxSpec:
     environment = {**request.environment, **FIXED_ENVIRONMENT, "DERIVE_JOBS": str(request.jobs)}
     return SandboxSpec(
         mounts=(
-            *_root_mounts(request.root, request.root_entries),
+            *root_mounts(request.root, request.root_entries),
             MakeFolder(IN),
             *(ReadOnlyBind(source, IN + b"/" + name.encode()) for name, source in sorted(request.inputs.items())),
             *files,
@@ -219,7 +220,8 @@ def bwrap_arguments(spec: SandboxSpec, file_descriptors: Sequence[int] = ()) -> 
         raise ValueError(f"{len(spec.files)} files need as many descriptors, got {len(file_descriptors)}")
     descriptors = iter(file_descriptors)
     arguments: list[bytes] = [f"--unshare-{name}".encode() for name in spec.namespaces]
-    arguments += [b"--disable-userns", b"--uid", b"%d" % spec.uid, b"--gid", b"%d" % spec.gid]
+    arguments += [] if spec.nests else [b"--disable-userns"]
+    arguments += [b"--uid", b"%d" % spec.uid, b"--gid", b"%d" % spec.gid]
     arguments += [b"--hostname", spec.host_name.encode(), b"--cap-drop", b"ALL"]
     arguments += [b"--new-session", b"--die-with-parent", b"--clearenv"]
     for name, value in spec.environment:
@@ -239,7 +241,7 @@ def _command(command: Command) -> tuple[tuple[str, ...], tuple[MakeFile, ...]]:
             assert_never(command)
 
 
-def _root_mounts(root: bytes, entries: Iterable[RootEntry]) -> list[Mount]:
+def root_mounts(root: bytes, entries: Iterable[RootEntry]) -> list[Mount]:
     """Return one mount or link per top-level entry, so that the sandbox's own folders fit in beside them."""
     mounts: list[Mount] = []
     for entry in sorted(entries, key=lambda entry: entry.name):

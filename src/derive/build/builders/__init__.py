@@ -19,6 +19,7 @@ VERSIONS: Mapping[str, int] = {
     "fetch-oci": 1,
     "fetch-huggingface": 1,
     "fetch-work-tree": 1,
+    "fetch-engine": 1,
     "unpack": 1,
     "debian-root": 1,
     "install-wheel": 1,

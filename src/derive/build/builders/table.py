@@ -35,6 +35,7 @@ BUILDERS: Mapping[str, Build] = {
     "fetch-oci": fetch.build_upstream,
     "fetch-huggingface": fetch.build_upstream,
     "fetch-work-tree": fetch.build_work_tree,
+    "fetch-engine": fetch.build_upstream,
     "unpack": unpack.build,
     "debian-root": debian_root.build,
     "install-wheel": install_wheel.build,
