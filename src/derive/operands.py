@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person may write for a thing: ``.``, a name, ``image:``, ``drv:`` or ``tree:`` with one, a digest.
+"""What a person may write for a thing: ``.``, a digest, a name, or ``image:``, ``drv:``, ``tree:``, ``release:`` + one.
 
 What nodes are told has forms of its own: ``shape:``, ``recipe:``, ``site:``, and ``bundle:`` with a rendered folder.
 
@@ -21,7 +21,8 @@ LaunchKind: TypeAlias = Literal["shape", "recipe", "site", "bundle"]
 
 _SHORTEST = 12
 _HEX = re.compile(r"[0-9a-f]+")
-_KINDS = ("image", "drv", "tree", "sha256")
+_KINDS = ("image", "drv", "tree", "sha256", "release")
+_RELEASE = re.compile(r"[a-z0-9][a-z0-9.-]{0,62}")
 _LAUNCH_KINDS = ("shape", "recipe", "site", "bundle")
 
 
@@ -57,7 +58,21 @@ class ByDigest:
         return f"{'sha256' if self.kind == 'any' else self.kind}:{self.prefix}"
 
 
-Operand: TypeAlias = Working | Named | ByDigest
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A release: its name, or its digest in hex, or the first 12 or more digits of that.
+
+    Where an image is meant it is the release's for ``platform``; None: its only one, or the one that its file names.
+    """
+
+    name: str
+    platform: Platform | None = None
+
+    def __str__(self) -> str:
+        return f"release:{self.name}" + (f"@{self.platform}" if self.platform else "")
+
+
+Operand: TypeAlias = Working | Named | ByDigest | Released
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +123,10 @@ def parse_operand(text: str, platform: Platform | None = None) -> Operand:
     if not separator:
         return ByDigest(text) if is_digest(text) else _named(text, text, "any", platform)
     if kind not in _KINDS:
-        hint = "write a name, image:NAME, drv:NAME, tree:DIGEST or a digest"
+        hint = "write a name, image:NAME, drv:NAME, tree:DIGEST, release:NAME or a digest"
         raise InputErrors.one(f"{_shown(text)} is no operand", hint=hint)
+    if kind == "release":
+        return _released(text, rest, platform)
     plain = rest.removeprefix("sha256:")
     if is_digest(plain):
         return ByDigest(plain, "any" if kind == "sha256" else cast("DigestKind", kind))
@@ -119,15 +136,33 @@ def parse_operand(text: str, platform: Platform | None = None) -> Operand:
     return _named(text, rest, cast("NameKind", kind), platform)
 
 
-def _named(text: str, rest: str, kind: NameKind, platform: Platform | None) -> Named:
+def released(text: str, platform: Platform | None = None) -> Released:
+    """Read an operand that must be a release: ``release:NAME``, or its name or digest alone; raises InputErrors."""
+    return _released(text, text.removeprefix("release:"), platform)
+
+
+def _released(text: str, rest: str, platform: Platform | None) -> Released:
+    name, platform = _platform(text, rest, platform)
+    name = name.removeprefix("sha256:")
+    if not _RELEASE.fullmatch(name) and not is_digest(name):
+        hint = "releases are named in lower-case letters, digits, dots and dashes: derive releases lists them"
+        raise InputErrors.one(f"{_shown(text)} names no release", hint=hint)
+    return Released(name, platform)
+
+
+def _platform(text: str, rest: str, platform: Platform | None) -> tuple[str, Platform | None]:
+    """Cut ``@linux/arm64`` off a name; what stands there is meant before what was said otherwise."""
     name, separator, said = rest.rpartition("@")
     if not separator:
-        name = rest
-    elif said in PLATFORMS:
-        platform = said
-    else:
-        hint = f"write {name}@linux/amd64 or {name}@linux/arm64"
-        raise InputErrors.one(f"{_shown(text)} names no platform", detail=[f"got       {_shown(said)}"], hint=hint)
+        return rest, platform
+    if said in PLATFORMS:
+        return name, said
+    hint = f"write {name}@linux/amd64 or {name}@linux/arm64"
+    raise InputErrors.one(f"{_shown(text)} names no platform", detail=[f"got       {_shown(said)}"], hint=hint)
+
+
+def _named(text: str, rest: str, kind: NameKind, platform: Platform | None) -> Named:
+    name, platform = _platform(text, rest, platform)
     if not name:
         raise InputErrors.one(f"{_shown(text)} names nothing", hint="what there is: derive show")
     # An argument may hold bytes that are no text, which no name has.

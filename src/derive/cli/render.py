@@ -27,6 +27,7 @@ EXAMPLES = """\
   derive render dgx1                     the script that starts that node's container
   derive render --out launch             all files of all nodes, in a folder
   derive render --shape tp3-triangle --site lab.toml
+  derive render --release r7 --shape tp4-ring   from a release's content, with its image
   derive render --why long-prefill-token-threshold
   derive render --why VLLM_HOST_IP dgx2      what that node alone is told
 """
@@ -40,6 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--image", type=image_digest, metavar="DIGEST", help="all 64 digits (default: what the project makes now)"
     )
+    parser.add_argument(
+        "--release", type=something, metavar="NAME", help="from this release's content and image, not the working tree"
+    )
     parser.add_argument("--site", type=something, metavar="FILE", help="the site's file (default: $DERIVE_SITE, ...)")
     parser.add_argument("--out", type=something, metavar="DIR", help="write the files into this folder")
     parser.add_argument("--why", type=something, metavar="KEY", help="say where a value comes from, and render nothing")
@@ -52,11 +56,45 @@ def run(args: argparse.Namespace) -> int:
 
     root = project_root(args)
     chosen, usual = Chosen(recipe=args.recipe, shape=args.shape, site=args.site), default_image(root)
+    if args.release is not None:
+        return _released(args, root, chosen)
     if args.why is not None:
         return _why(args, root, chosen, usual)
     from derive.render.service import answered
 
     found = answered(root, chosen, os.environ, args.image, usual, lambda: project_of(args), lambda: store_folder(args))
+    return _told(args, found)
+
+
+def _released(args: argparse.Namespace, root: Path, chosen: Chosen) -> int:
+    """Render from a release: its content and image, and its shape bundle must come out."""
+    from derive.project import load_project
+    from derive.render.released import placed, released_content
+    from derive.render.service import answered
+
+    if args.image is not None:
+        raise InputErrors.one("--image and --release", hint="a release says which image: leave --image out")
+    with released_content(root, args.release, store_folder(args)) as content:
+        chosen = content.chosen(chosen)
+        recipe = content.release.recipe
+        if args.why is not None:
+            return _why(args, content.root, chosen, recipe)
+        shape, image = placed(content, chosen, os.environ)
+        found = answered(
+            content.root,
+            chosen,
+            os.environ,
+            image,
+            recipe,
+            lambda: load_project(content.root),
+            lambda: store_folder(args),
+        )
+        content.require_bundle(shape, str(found.body["shape-bundle"]))
+    return _told(args, found)
+
+
+def _told(args: argparse.Namespace, found: Answer) -> int:
+    """Write, answer, and say what stands against a deploy."""
     _require_node(args.node, found.nodes, found.site_file)
     if args.out is not None:
         from derive.render.folder import write_folder

@@ -26,7 +26,7 @@ from derive.recipes.resolved import Resolved
 from derive.render.chosen import Chosen
 from derive.render.judgement import Judgement, judge
 
-__all__ = ["Chosen", "Inputs", "read_inputs", "read_placed"]
+__all__ = ["Chosen", "Inputs", "read_inputs", "read_placed", "unknown"]
 
 T = TypeVar("T")
 
@@ -125,14 +125,14 @@ def _judged(read: _Read) -> tuple[Judgement, tuple[str, ...]]:
     problems = [breach.problem for breach in breaches if breach.rule.severity == "error" and breach.rule.refuses]
     judgement, found = judge(read.resolved, read.files, read.recipe.fabric)
     problems += found
-    unchecked = _unknown(read.resolved, read.files, awaited(read.resolved, judgement.missing), problems)
+    unchecked = unknown(read.resolved, read.files, awaited(read.resolved, judgement.missing), problems)
     if problems:
         raise _everything(problems, read.files)
     warned = (breach.problem for breach in breaches if breach.rule.severity == "warn")
     return judgement, (*(f"{one.where}: {one.message}" for one in warned), *unchecked)
 
 
-def _unknown(
+def unknown(
     resolved: Resolved, files: Mapping[str, bytes], waiting: frozenset[str], problems: list[Problem]
 ) -> tuple[str, ...]:
     """Add each option and variable that the image's programs would not take; return a note where nobody can say."""

@@ -30,6 +30,16 @@ def shape_lines(found: ShapeComparison, *, why: bool, everything: bool = False) 
         yield line(note, "dim")
 
 
+def moved_lines(found: ShapeComparison, *, why: bool, everything: bool = False) -> Iterator[Line]:
+    """Yield what moved in one shape of both sides, without its titles."""
+    yield from map(_alone, found.alone)
+    for one in found.moved:
+        if one.section != "files":
+            yield _row(one, "", everything=everything)
+            if why:
+                yield from _causes(one)
+
+
 def _shape(found: ShapeComparison, shape: str, *, why: bool, everything: bool) -> Iterator[Line]:
     if shape:
         yield ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from derive.why.causes import Cause
 from derive.why.model import Became, Explanation, Time
 from derive.why.path import Path
 from derive.why.render import Line, Span, line, printable
@@ -62,17 +63,33 @@ def became_lines(became: Became) -> Iterator[Line]:
     elif became.same_output:
         blocks.append([line("both gave the same output")])
     idle = [list(cause_lines(cause)) for cause in became.causes if not cause.moved_bytes]
-    blocks += [list(cause_lines(cause)) for cause in became.causes if cause.moved_bytes]
+    blocks += [_weighed(cause, became) for cause in became.causes if cause.moved_bytes]
     if idle:
         blocks += [[line("these moved ids alone: what they changed came out the same")], *idle]
     if became.engines is not None:
         before, after = became.engines
         text = f"built by another engine, too ({before} -> {after}); a builder whose bytes move has a new version"
         blocks.append([line(text, "dim")])
+    if became.moved is not None:
+        from derive.why.moved_words import causeless_lines, sum_lines
+
+        blocks += [found for found in (list(causeless_lines(became.moved)), list(sum_lines(became.moved))) if found]
     for index, block in enumerate(blocks):
         if index:
             yield ()
         yield from block
+
+
+def _weighed(cause: Cause, became: Became) -> list[Line]:
+    """Show a cause and, of images, what it moved."""
+    lines = list(cause_lines(cause))
+    if became.moved is not None:
+        from derive.why.moved_words import weight_of, weight_text
+
+        weight = weight_of(became.moved, cause)
+        if weight is not None and weight.paths + weight.packed:
+            lines.append(line(f"  moved {weight_text(weight)}", "dim"))
+    return lines
 
 
 def paths_lines(paths: Sequence[Path], *, everything: bool) -> Iterator[Line]:

@@ -10,8 +10,9 @@ ids and no byte: such a cause is told apart.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from derive.canonical import Digest
 from derive.why.differences import (
@@ -57,23 +58,43 @@ class _Pair:
     live: bool
 
 
+Key: TypeAlias = tuple[tuple[str, ...], str]
+"""What makes two causes one: what the step is about, unless that does not matter, and the difference."""
+
+
+def cause_key(about: tuple[str, ...], difference: Difference) -> Key:
+    """Return what two causes have in common that are one cause."""
+    everywhere = isinstance(difference, BuilderMoved) or (
+        isinstance(difference, ValueMoved) and difference.place.startswith("sandbox.")
+    )
+    return (() if everywhere else about, repr(difference))
+
+
 def root_causes(graph: Graph, before: Digest, after: Digest) -> tuple[Cause, ...]:
     """Return every root cause of the difference of two derivations, those that moved bytes and the nearest first."""
-    found: dict[tuple[object, ...], Cause] = {}
-    for about, cause in _walk(graph, before, after):
-        difference = cause.difference
-        everywhere = isinstance(difference, BuilderMoved) or (
-            isinstance(difference, ValueMoved) and difference.place.startswith("sandbox.")
-        )
-        key = (() if everywhere else about, repr(difference))
+    return tuple(keyed_causes(walk(graph, before, after), cause_key).values())
+
+
+def keyed_causes(
+    walked: Iterable[tuple[tuple[str, ...], Cause]], key_of: Callable[[tuple[str, ...], Difference], Key]
+) -> dict[Key, Cause]:
+    """Return the causes of a walk, each once, in the walk's order."""
+    found: dict[Key, Cause] = {}
+    for about, cause in walked:
+        key = key_of(about, cause.difference)
         first = found.setdefault(key, cause)
         if first is not cause:
             found[key] = replace(first, steps=first.steps + 1)
-    return tuple(found.values())
+    return found
 
 
-def _walk(graph: Graph, before: Digest, after: Digest) -> Iterator[tuple[tuple[str, ...], Cause]]:
-    """Yield what each step is about that differs in itself, and the cause."""
+def walk(
+    graph: Graph, before: Digest, after: Digest, earlier: Graph | None = None
+) -> Iterator[tuple[tuple[str, ...], Cause]]:
+    """Yield what each step is about that differs in itself, and the cause.
+
+    ``earlier`` knows what the steps of the first gave, where one id may have given two things.
+    """
     seen: set[tuple[Digest, Digest]] = set()
     live, idle = deque([_Pair(before, after, (_name(graph, after),), True)]), deque[_Pair]()
     while live or idle:
@@ -86,7 +107,7 @@ def _walk(graph: Graph, before: Digest, after: Digest) -> Iterator[tuple[tuple[s
             missing = pair.before if old is None else pair.after
             yield (), Cause(path=pair.path, difference=Forgotten(missing), moved_bytes=pair.live)
             continue
-        for one in _at(graph, old, new):
+        for one in _at(graph, old, new, earlier or graph):
             if isinstance(one, _Step):
                 path = (*pair.path, _name(graph, one.after))
                 below = _Pair(one.before, one.after, path, pair.live and one.live)
@@ -104,9 +125,9 @@ class _Step:
     live: bool
 
 
-def _at(graph: Graph, old: Node, new: Node) -> Iterator[Difference | _Step]:
+def _at(graph: Graph, old: Node, new: Node, earlier: Graph) -> Iterator[Difference | _Step]:
     """Yield what two derivations differ in, and the inputs to go on with."""
-    below = list(_inputs(graph, old, new))
+    below = list(_inputs(graph, old, new, earlier))
     own = list(own_differences(old, new))
     if any(isinstance(one, ArtifactMoved) for one in below):
         # What an archive must say of itself stands in the lock beside its hash.
@@ -142,7 +163,7 @@ def align(graph: Graph, old: Node, new: Node) -> list[tuple[str, Reference | Non
     return sorted(pairs, key=lambda pair: pair[0])
 
 
-def _inputs(graph: Graph, old: Node, new: Node) -> Iterator[Difference | _Step]:
+def _inputs(graph: Graph, old: Node, new: Node, earlier: Graph) -> Iterator[Difference | _Step]:
     pairs = align(graph, old, new)
     for role, one, two in pairs:
         match one, two:
@@ -153,14 +174,14 @@ def _inputs(graph: Graph, old: Node, new: Node) -> Iterator[Difference | _Step]:
                 if None not in about and about[0] != about[1]:
                     yield from _another(graph, role, one, two, same_host=old.host == new.host)
                     continue
-                outputs = graph.output(one), graph.output(two)
+                outputs = earlier.output(one), graph.output(two)
                 yield _Step(one.derivation, two.derivation, outputs[0] is None or outputs[0] != outputs[1])
             case ((Fixed() | None), (Fixed() | None)):
                 moved = artifact_moved(_artifact(graph, one), _artifact(graph, two))
                 if one != two and moved is not None:
                     yield moved
             case _:
-                yield from _came_or_went(graph, role, one, two)
+                yield from came_or_went(graph, role, one, two)
     yield from _reordered(graph, old, new)
 
 
@@ -175,7 +196,7 @@ def _another(graph: Graph, role: str, one: Built, two: Built, *, same_host: bool
             yield moved
 
 
-def _came_or_went(graph: Graph, role: str, one: Reference | None, two: Reference | None) -> Iterator[Difference]:
+def came_or_went(graph: Graph, role: str, one: Reference | None, two: Reference | None) -> Iterator[Difference]:
     """Say that an input is only in one of the two; one that unpacks an artifact stands for its lock entry."""
     series = _series_added(graph, one, two)
     if series is not None:

@@ -91,7 +91,7 @@ def _derivations(finder: Finder, before: FoundDerivation, after: FoundDerivation
         f"{new.title}, drv:{new.id.short}",
         (_output(before), _output(after)),
         (_root(before), _root(after)),
-        {**_layer_names(before), **_layer_names(after)},
+        {**layer_names(before), **layer_names(after)},
     )
     return Comparison(
         before=base.before,
@@ -138,7 +138,7 @@ def _with_outputs(
         to_pull = pull(images[0].layers, images[1].layers, 0 if outputs[0] == outputs[1] else images[1].documents)
         config = tuple(one for one in _config(images[0], images[1]) if isinstance(one, ValueMoved))
         outputs = roots
-    listings = _listing(store, outputs[0]), _listing(store, outputs[1])
+    listings = listing_of(store, outputs[0]), listing_of(store, outputs[1])
     trees = None
     if listings[0] is not None and listings[1] is not None:
         trees = listings[0], listings[1]
@@ -167,7 +167,7 @@ def _unlike(store: LocalStore, titles: tuple[str, str], outputs: tuple[Output | 
         yield f"two files of {sizes} bytes, which differ first at byte {offset}"
         return
     for title, one in zip(titles, outputs, strict=True):
-        if isinstance(one, TreeOutput) and _listing(store, one) is None:
+        if isinstance(one, TreeOutput) and listing_of(store, one) is None:
             yield f"the tree of {title} is not in the store: no path of it can be compared"
         elif isinstance(one, FlatOutput):
             yield f"{title} is one file" + ("" if store.has_blob(one.digest) else ", and not in the store")
@@ -203,7 +203,8 @@ def _root(found: FoundDerivation) -> Output | None:
     return None if text is None else parse_output(text)
 
 
-def _listing(store: LocalStore, output: Output | None) -> Listing | None:
+def listing_of(store: LocalStore, output: Output | None) -> Listing | None:
+    """Return a tree of the store; None for what is no tree, or is not there."""
     if not isinstance(output, TreeOutput):
         return None
     try:
@@ -226,7 +227,13 @@ def _image(store: LocalStore, output: Output | None) -> _Image | None:
     return None if config is None else _Image(config, layers, size)
 
 
-def _layer_names(found: FoundDerivation) -> dict[str, str]:
+def image_layers(store: LocalStore, output: Output | None) -> tuple[Blob, ...]:
+    """Return the layers of an image in their order; none for what is no image, or is not all there."""
+    found = _image(store, output)
+    return () if found is None else found.layers
+
+
+def layer_names(found: FoundDerivation) -> dict[str, str]:
     """Return what the layers of an image are called in its file, by their digests."""
     names: dict[str, str] = {}
     for role, reference in found.node.inputs.items():

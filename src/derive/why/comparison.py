@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from derive.canonical import Json, escape
+from derive.differ.stored import differ_path
 from derive.store.local import LocalStore
 from derive.trees.diff import Added, Change, Changed, Removed
 from derive.trees.listing import Directory, Entry, File, Symlink
@@ -156,6 +157,7 @@ def _contents(found: Comparison, store: LocalStore) -> Iterator[Line]:
         shown = text_diff(store, found.trees, path)
         if isinstance(shown, str):
             yield line(f"  not shown: {shown}", "dim")
+            yield from (indented(row) for row in differ_path(store, found.trees, path))
         else:
             yield from (indented(row) for row in shown)
     if len(paths) > FILES:

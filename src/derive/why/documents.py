@@ -52,7 +52,11 @@ def explanation_body(found: Explanation) -> dict[str, Json]:
 
 def became_body(became: Became) -> dict[str, Json]:
     """Return how one derivation became another as the body of a record."""
-    return {"before": node_document(became.before), "after": node_document(became.after), **_became(became)}
+    from derive.why.moved_words import moved_document
+
+    sides = {"before": node_document(became.before), "after": node_document(became.after)}
+    moved: Json = None if became.moved is None else moved_document(became.moved)
+    return {**sides, **_became(became), "moved": moved}
 
 
 def paths_body(paths: Sequence[Path]) -> dict[str, Json]:

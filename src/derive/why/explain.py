@@ -7,6 +7,7 @@ Edge: the store, through the finder and the history.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from derive.canonical import Digest
 from derive.derivations.model import FlatOutput, Output, TreeOutput, parse_output
@@ -52,8 +53,11 @@ def why_built(finder: Finder, found: FoundDerivation) -> Explanation:
 
 
 def why_became(finder: Finder, first: FoundDerivation, second: FoundDerivation) -> Became:
-    """Return how one derivation became another."""
-    return _became(finder, first.graph | second.graph, first.id, second.id)
+    """Return how one derivation became another; of two images also how many bytes each cause moved."""
+    from derive.why.weighing import weigh_images
+
+    found = _became(finder, first.graph | second.graph, first.id, second.id)
+    return replace(found, moved=weigh_images(finder, first, second))
 
 
 def _became(finder: Finder, graph: Graph, before: Digest, after: Digest) -> Became:

@@ -8,18 +8,20 @@ asked is not evaluated again.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeAlias
 
-from derive.canonical import Digest, digest_document
-from derive.derivations.model import PLATFORMS, Derivation, Output, Platform, closure, parse_output
+from derive.canonical import Digest
+from derive.derivations.model import PLATFORMS, Derivation, Platform, closure
 from derive.errors import DeriveError, InputErrors, Missing
-from derive.operands import ByDigest, Named, NameKind, Operand, Working
+from derive.operands import ByDigest, Named, NameKind, Operand, Released, Working
 from derive.project import Project
 from derive.store import graph as stored
 from derive.store.local import LocalStore
 from derive.why.blobs import image_derivation
+from derive.why.evaluated import find_cutoffs, memo_key
 from derive.why.graph import Fixed, Graph, Node, graph_of, node_of, subject, variant
 from derive.why.latest import latest
 
@@ -111,10 +113,57 @@ class Finder:
         match operand:
             case Working():
                 return self._evaluated(self._loaded().settings.default_image, "image", self.platform)
-            case Named(name=name, kind=kind, platform=platform):
-                return self._evaluated(name, kind, platform or self.platform)
+            case Named():
+                return self._named(operand)
             case ByDigest():
                 return self._by_digest(operand)
+            case Released():
+                return self.released(operand)
+
+    def meant(self, operand: Operand) -> Operand:
+        """Return the release where a bare name is that of one; anything else as it is.
+
+        Raises:
+            InputErrors: when the name is that of an image or a derivation, too.
+        """
+        from derive.why.released import is_release
+
+        if not isinstance(operand, Named) or operand.kind != "any" or not self._has_project():
+            return operand
+        if not is_release(self._loaded().root, operand.name):
+            return operand
+        kinds = self._kinds(operand.name)
+        if kinds:
+            detail = [f"may be    {kind}:{operand}" for kind in (*kinds, "release")]
+            hint = f"say {kinds[0]}:{operand} or release:{operand}"
+            raise InputErrors.one(f"{str(operand)!r} has several meanings", detail=detail, hint=hint)
+        return Released(operand.name, operand.platform)
+
+    def as_digest(self, operand: Operand) -> Working | Named | ByDigest:
+        """Return the image's digest where an operand is a release; anything else as it is."""
+        if not isinstance(operand, Released):
+            return operand
+        from derive.why.released import find, image_of
+
+        known = find(self.root, operand)
+        _, image = image_of(known, self.root, operand.platform or self.platform, self.store.root)
+        return ByDigest(image.digest.hex, "image")
+
+    @property
+    def root(self) -> Path:
+        """The project's folder."""
+        return self.working_project.root
+
+    @property
+    def working_project(self) -> Project:
+        """The project here."""
+        return self._loaded()
+
+    def released(self, operand: Released) -> FoundDerivation:
+        """Return a release's image; raises as :func:`derive.why.released.released_image`."""
+        from derive.why.released import released_image
+
+        return released_image(self, operand)
 
     def pair(self, first: Operand, second: Operand) -> tuple[Found, Found]:
         """Return what two operands name.
@@ -136,6 +185,7 @@ class Finder:
 
     def last(self, operand: Operand) -> Found:
         """Return what was derived last of a name, whatever the project says now; anything else as :meth:`find`."""
+        operand = self.meant(operand)
         if not isinstance(operand, Named):
             return self.find(operand)
         wanted = operand.platform or self.platform
@@ -197,33 +247,52 @@ class Finder:
         known = {output: nodes[output.rpartition(":")[2]] for output in missing if output.rpartition(":")[2] in nodes}
         return Graph(nodes=graph.nodes, fetches={**known, **graph.fetches}, outputs=graph.outputs)
 
-    def labelled(self, graph: Graph) -> Graph:
+    def labelled(self, graph: Graph, contents: Iterable[Mapping[str, bytes]] = ()) -> Graph:
         """Return a graph whose patches have the names of those files of the project that say the same.
 
-        Without a project here, or with one whose patches cannot be read, it is returned as it is.
+        Without a project here, or with one whose patches cannot be read, it is returned as it is. What is found in
+        ``contents``, those of releases, goes before.
         """
         from derive.why.series import patch_labels, with_labels
 
-        try:
-            labels = patch_labels(self._loaded().below("patches"))
-        except DeriveError:
+        labels: dict[Digest, str] = {}
+        for content in (*([self._loaded().files] if self._has_project() else []), *contents):
+            with contextlib.suppress(DeriveError):
+                labels |= patch_labels(
+                    {path[8:]: data for path, data in content.items() if path.startswith("patches/")}
+                )
+        if not labels:
             return graph
         named = {key: with_labels(node, labels) for key, node in graph.nodes.items() if node.builder == "patch"}
         return graph | Graph(nodes=named)
 
+    def _named(self, operand: Named) -> FoundDerivation:
+        meant = self.meant(operand)
+        if isinstance(meant, Released):
+            return self.released(meant)
+        return self._evaluated(operand.name, operand.kind, operand.platform or self.platform)
+
+    def _has_project(self) -> bool:
+        try:
+            self._loaded()
+        except DeriveError:
+            return False
+        return True
+
     def _declares(self, name: str) -> bool:
         """Say whether the project has a name, or cannot be read; False where there is no project."""
+        try:
+            return bool(self._kinds(name))
+        except InputErrors:
+            return self._has_project()
+
+    def _kinds(self, name: str) -> tuple[str, ...]:
+        """Return as what the project declares a name; raises InputErrors when it cannot be read."""
         from derive.derivations.scope import load_scope
 
-        try:
-            project = self._loaded()
-        except InputErrors:
-            return False
-        try:
-            scope = load_scope(project)
-        except InputErrors:
-            return True
-        return name in scope.images or name in scope.declared
+        scope = load_scope(self._loaded())
+        known = (("image", name in scope.images), ("drv", name in scope.declared))
+        return tuple(kind for kind, there in known if there)
 
     def _loaded(self) -> Project:
         if self._project is None:
@@ -232,7 +301,7 @@ class Finder:
 
     def _evaluated(self, name: str, kind: NameKind, platform: Platform | None) -> FoundDerivation:
         """Return what the project makes of a name; from the store alone when that was found before."""
-        memo = _memo_key(self._loaded(), name, kind, platform)
+        memo = memo_key(self._loaded(), name, kind, platform)
         known = self.store.database.memo(memo)
         if known is not None:
             graph = self.closure([Digest(known)])
@@ -252,7 +321,7 @@ class Finder:
         order = closure(target)
         rows = stored.derivations(self.store.database, [one.id for one in order])
         outputs = dict(stored.outputs(self.store.database, rows.values()))
-        _find_cutoffs(self.store, order, outputs)
+        find_cutoffs(self.store, order, outputs)
         graph = graph_of(order)
         return FoundDerivation(Graph(nodes=graph.nodes, fetches=graph.fetches, outputs=outputs), target.id, target)
 
@@ -332,38 +401,3 @@ class Finder:
             hint = "derive diff compares what no derivation is known of"
             raise Missing(f"no derivation that this store knows gave {operand}", hint=hint)
         return self.stored(rows[-1].id)
-
-
-def _find_cutoffs(store: LocalStore, order: list[Derivation], outputs: dict[Digest, dict[str, str]]) -> None:
-    """Add the outputs of steps that were never seen under their id, and whose inputs came out as another's did."""
-    from derive.build.plan import resolved_of
-
-    for one in order:
-        if one.id in outputs or one.fixed is not None:
-            continue
-        inputs: dict[str, Output] = {}
-        for role, reference in one.inputs.items():
-            fixed = reference.derivation.fixed
-            text = str(fixed) if fixed is not None else outputs.get(reference.derivation.id, {}).get(reference.output)
-            if text is None:
-                break
-            inputs[role] = parse_output(text)
-        else:
-            row = store.database.realisation(resolved_of(one, inputs).id)
-            if row is not None:
-                outputs[one.id] = dict(row.outputs)
-
-
-def _memo_key(project: Project, name: str, kind: str, platform: str | None) -> Digest:
-    from derive.build.engine import engine_digest
-
-    return digest_document(
-        {
-            "derive": "evaluated-memo/1",
-            "content": project.digest().hex,
-            "engine": engine_digest().hex,
-            "name": name,
-            "kind": kind,
-            "platform": platform,
-        }
-    )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from derive.why.causes import Cause
 from derive.why.graph import Node
+from derive.why.moved import Moved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,8 @@ class Became:
     """How one derivation became another.
 
     ``label_only``: images of which only the id that they carry differs. ``same_output``: both gave the same.
-    ``engines``: digests of the engines that built them, abbreviated, where they differ.
+    ``engines``: digests of the engines that built them, abbreviated, where they differ. ``moved``: of two images, what
+    each cause moved; None of anything else.
     """
 
     before: Node
@@ -39,6 +41,7 @@ class Became:
     label_only: bool = False
     same_output: bool = False
     engines: tuple[str, str] | None = None
+    moved: Moved | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

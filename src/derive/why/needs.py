@@ -6,22 +6,21 @@ Edge: the store, through the finder.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from derive.derivations.model import TreeOutput, parse_output
 from derive.errors import InputErrors, Missing
-from derive.operands import ByDigest, Named, Operand, Working, parse_operand
+from derive.operands import ByDigest, Named, Operand, Released, Working, parse_operand
 from derive.store.local import LocalStore
 from derive.trees.listing import Directory, Entry, Listing, Symlink
 from derive.why.find import Finder, FoundDerivation
 from derive.why.graph import Graph, Node
+from derive.why.origin import source
 from derive.why.path import Link, Path, matcher, near, shortest, users
 from derive.why.render import printable, text_of
 
 _LINKS = 40  # as many as the kernel follows
-_MOVERS = frozenset({"debian-root", "install-wheel", "script"})
-"""Builders that put files at other paths than they had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +64,11 @@ def why_needed(finder: Finder, wanted: str, inside: Operand, *, everything: bool
 
 def _operand(wanted: str) -> Named | ByDigest:
     kind, separator, _ = wanted.partition(":")
-    if separator and kind not in ("image", "drv", "tree", "sha256"):
+    if separator and kind not in ("image", "drv", "tree", "sha256", "release"):
         return Named(wanted.encode("utf-8", "replace").decode())  # a package of an architecture
     operand = parse_operand(wanted)
+    if isinstance(operand, Released):
+        raise InputErrors.one(f"{operand} is in nothing", hint="name what is to be found in it: why X --in RELEASE")
     if isinstance(operand, Working):
         raise InputErrors.one("the working tree is in nothing", hint="name what is to be found in it")
     return operand
@@ -104,49 +105,13 @@ def _origin(store: LocalStore, graph: Graph, node: Node, path: bytes, entry: Ent
             yield Link(node=fetched[0][1])
             return
         trees = {role: _tree(store, graph, inner) for role, inner in inputs.items() if inner is not None}
-        found = _source(node, {role: tree for role, tree in trees.items() if tree is not None}, path, entry)
+        found = source(node, {role: tree for role, tree in trees.items() if tree is not None}, path, entry)
         inner = None if found is None else inputs[found[0]]
         if found is None or inner is None:
             yield Link(node=node)
             return
         yield Link(node=node, role=found[0])
         node, path = inner, found[1]
-
-
-def _source(node: Node, trees: Mapping[str, Listing], path: bytes, entry: Entry) -> tuple[str, bytes] | None:
-    """Return which input has a file, and where: at its own path, else by the same name and contents."""
-    for role, tree in trees.items():
-        at = _put_at(node, role)
-        if path.startswith(at):
-            for place in (path[len(at) :], b"data/" + path):
-                if tree.get(place) == entry:
-                    return role, place
-    if node.builder not in _MOVERS:
-        return None
-    name = path.rpartition(b"/")[2]
-    same = [
-        (_common_end(path, other), role, other)
-        for role, tree in trees.items()
-        if role != "root"
-        for other, what in tree.items()
-        if what == entry and other.rpartition(b"/")[2] == name
-    ]
-    return max(same)[1:] if same else None
-
-
-def _common_end(one: bytes, other: bytes) -> int:
-    """Return how many of the last components of two paths are the same."""
-    pairs = zip(reversed(one.split(b"/")), reversed(other.split(b"/")), strict=False)
-    return next((count for count, (a, b) in enumerate(pairs) if a != b), min(one.count(b"/"), other.count(b"/")) + 1)
-
-
-def _put_at(node: Node, role: str) -> bytes:
-    """Return the folder, with its slash, in which a union puts one of its parts."""
-    parts = node.arguments.get("parts")
-    for part in parts if isinstance(parts, list) else ():
-        if isinstance(part, Mapping) and part.get("name") == role and part.get("at"):
-            return str(part["at"]).encode() + b"/"
-    return b""
 
 
 def _tree(store: LocalStore, graph: Graph, node: Node) -> Listing | None:
