@@ -133,9 +133,19 @@ def default_image(root: Path) -> str:
 def load_policy(root: Path) -> Policy | None:
     """Return whose signatures a project takes, or None where it does not say; nothing else of it is looked at.
 
+    What became of keys since, in ``records/keys/``, is taken in.
+
     Raises:
         InputErrors: when there is no project, or its ``[tool.derive.trust]`` is wrong.
+        Corrupt: when what became of its keys cannot be read.
     """
+    from derive.trust.folder import with_history
+
+    return with_history(root, declared_policy(root))
+
+
+def declared_policy(root: Path) -> Policy | None:
+    """Return whose signatures ``[tool.derive.trust]`` takes, whatever became of the keys since; raises InputErrors."""
     policy, problems = _trust(_require_table(root))
     if problems:
         raise InputErrors(problems)

@@ -54,7 +54,7 @@ class Driver:
         here = Path(__file__).resolve()
         path = os.pathsep.join([str(here.parents[1]), str(here.parents[2] / "src")])
         self._process = subprocess.Popen(
-            [sys.executable, str(here)],
+            [sys.executable, "-P", str(here)],  # a module beside it must not hide one of Python's
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -14,7 +14,7 @@ from derive.attest.facts import ImageFacts
 from derive.attest.judge import Verdict, verdict
 from derive.attest.provenance import predicate
 from derive.attest.sbom import bill
-from derive.attest.statement import KINDS, PROVENANCE_TYPE, SBOM_TYPE, read_said
+from derive.attest.statement import CERTIFICATE_TYPE, KINDS, PROVENANCE_TYPE, SBOM_TYPE, read_said
 from derive.canonical import Digest
 from derive.errors import Corrupt, Missing
 from derive.images.referrers import broken_referrers, read_referrer, read_whole, referrers_of
@@ -33,7 +33,8 @@ def attached(store: LocalStore, image: Digest) -> tuple[tuple[str, Digest], ...]
         with suppress(Corrupt, Missing):
             envelope = envelope_of(store, manifest)
             if envelope is not None:
-                kind = KINDS.get(read_said(envelope.payload).predicate_type, "attestation")
+                said = read_said(envelope.payload).predicate_type
+                kind = "certificate" if said == CERTIFICATE_TYPE else KINDS.get(said, "attestation")
                 found.append((kind, read_referrer(read_whole(store, manifest)).blobs[0].digest))
     return tuple(sorted(found))
 

@@ -42,7 +42,7 @@ def image_facts(
         Missing: when it was not derived into this store, or the store does not know all that it came from.
     """
     finder = Finder(store, project, platform)
-    operand = parse_operand(text or ".", platform)
+    operand = finder.as_digest(parse_operand(text or ".", platform))
     if isinstance(operand, ByDigest):
         found, parameters = _stored(finder, operand, project), None
         locks = _locks_here(project)
@@ -77,8 +77,9 @@ def image_here(
     try:
         facts = image_facts(store, project, text, platform)
     except Missing:
-        operand = parse_operand(text or ".", platform)
-        found = Finder(store, project, platform).find(operand) if isinstance(operand, ByDigest) else None
+        finder = Finder(store, project, platform)
+        operand = finder.as_digest(parse_operand(text or ".", platform))
+        found = finder.find(operand) if isinstance(operand, ByDigest) else None
         if isinstance(found, FoundBlob):
             return found.digest, None
         if isinstance(found, FoundDerivation) and "out" in found.graph.outputs.get(found.id, {}):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from derive.attest.compare import differences
-from derive.attest.statement import KINDS, Said, read_said
+from derive.attest.statement import CERTIFICATE_TYPE, KINDS, Said, read_said
 from derive.canonical import Digest, Json
 from derive.errors import Corrupt
 from derive.trust.dsse import Envelope
@@ -137,7 +137,8 @@ def _read(
         said = read_said(payload)
     except Corrupt as error:
         return "", error.message, ()
-    kind = KINDS.get(said.predicate_type, _shown(said.predicate_type))
+    kind = "certificate" if said.predicate_type == CERTIFICATE_TYPE else KINDS.get(said.predicate_type, "")
+    kind = kind or _shown(said.predicate_type)
     about = [digest for _, digest in said.subjects]
     if image not in about:
         return kind, f"it is about {_listed(about)}", ()
@@ -156,7 +157,7 @@ def _listed(about: Sequence[Digest]) -> str:
 
 def _wrong(image: Digest, said: Said, known: Mapping[str, Mapping[str, Json]], name: str) -> Iterator[str]:
     about = [digest for _, digest in said.subjects]
-    if about != [image]:
+    if about != [image] and said.predicate_type != CERTIFICATE_TYPE:  # it is about all images of a release
         yield f"it is about {_listed(about)}"
     if said.predicate_type not in known:
         return

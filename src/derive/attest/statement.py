@@ -16,6 +16,8 @@ from derive.trust.statement import STATEMENT_TYPE
 
 PROVENANCE_TYPE = "https://slsa.dev/provenance/v1"
 SBOM_TYPE = "https://cyclonedx.org/bom"
+CERTIFICATE_TYPE = "urn:derive:certificate:1"
+"""That a builder derived it: a machine and an hour stand in it, and an image need have none."""
 KINDS: Mapping[str, str] = {PROVENANCE_TYPE: "provenance", SBOM_TYPE: "sbom"}
 """What is said of an image, in short, by the type of its predicate."""
 

@@ -12,7 +12,7 @@ from typing import assert_never
 from derive.build.service import evaluate
 from derive.canonical import Digest
 from derive.derivations.model import Derivation, Platform
-from derive.operands import ByDigest, Named, Working, parse_operand
+from derive.operands import ByDigest, Named, Released, Working, parse_operand
 from derive.project import Project
 from derive.store.local import LocalStore
 
@@ -39,7 +39,7 @@ def closure_targets(
                 found.append(evaluate(known, f"image:{known.settings.default_image}", platform))
             case Named(name=name, kind=kind, platform=said):
                 found.append(evaluate(project(), name if kind == "any" else f"{kind}:{name}", said))
-            case ByDigest():
+            case ByDigest() | Released():
                 found.append(Finder(store, project, platform).derivation(operand).id)
             case _:
                 assert_never(operand)

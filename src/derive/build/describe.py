@@ -16,8 +16,8 @@ from derive.build.execute import store_knowledge
 from derive.build.plan import Known
 from derive.canonical import Digest, Json, escape
 from derive.derivations.model import Derivation, Platform
-from derive.errors import InputErrors
-from derive.operands import ByDigest, Named, Working, parse_operand
+from derive.errors import InputErrors, Missing
+from derive.operands import ByDigest, Named, Released, Working, parse_operand
 from derive.project import Project
 from derive.store.history import Source, sources_of
 from derive.store.local import LocalStore
@@ -72,6 +72,8 @@ def describe(project: Callable[[], Project], store: LocalStore, operand: str, pl
             return _evaluated(project(), store, Named(project().settings.default_image, "image", platform))
         case Named():
             return _evaluated(project(), store, wanted)
+        case Released():
+            return _released(project, store, wanted)
         case _:
             assert_never(wanted)
 
@@ -85,6 +87,20 @@ def _evaluated(project: Project, store: LocalStore, wanted: Named) -> Descriptio
     resolved = known.resolved_ids([target.id]).get(target.id)
     found = known.realised([resolved]).get(resolved) if resolved is not None else None
     return _derivation(store, target.name, target.id, json.loads(target.encoded()), found, target)
+
+
+def _released(project: Callable[[], Project], store: LocalStore, wanted: Released) -> Description:
+    """Describe a release's image as it was derived."""
+    from derive.why.find import Finder
+
+    found = Finder(store, project, wanted.platform).released(wanted)
+    rows = store.database.find_derivations(found.id.hex)
+    if not rows:
+        hint = "lay its content out, and ask there: derive records checkout NAME DIR"
+        raise Missing(f"the documents of {wanted} are not in this store", hint=hint)
+    (name, key, resolved, document), *_ = rows
+    known = store_knowledge(store).realised([resolved]).get(resolved)
+    return _derivation(store, name, key, json.loads(document), known, None)
 
 
 def _by_digest(store: LocalStore, prefix: str) -> Description:

@@ -13,7 +13,7 @@ from derive.build.memo import image_is_whole, memo_key, recall
 from derive.canonical import Digest
 from derive.derivations.model import Derivation, FlatOutput, Platform
 from derive.errors import Corrupt, InputErrors, Missing
-from derive.operands import ByDigest, Named, Operand, Working, parse_operand
+from derive.operands import ByDigest, Named, Operand, Released, Working, parse_operand
 from derive.project import Project
 from derive.store.local import LocalStore
 from derive.store.places import find_place
@@ -43,6 +43,8 @@ def existing_image(
         case Working():
             known = project()
             return _derived(store, known, known.settings.default_image, platform)
+        case Released():
+            return _released(store, project(), operand)
         case _:
             assert_never(operand)
 
@@ -83,6 +85,17 @@ def _derived(store: LocalStore, project: Project, name: str, platform: Platform 
         flag = f" --platform {platform}" if platform else ""
         raise InputErrors.one(f"the image {name} is not derived yet", hint=f"run: derive image {name}{flag}")
     return found
+
+
+def _released(store: LocalStore, project: Project, operand: Released) -> Digest:
+    from derive.why.released import find, image_of
+
+    known = find(project.root, operand)
+    platform, image = image_of(known, project.root, operand.platform, store.root)
+    if not image_is_whole(store, image.digest):
+        hint = f"derive it from its content: derive records checkout {known.name} DIR"
+        raise InputErrors.one(f"the image of {operand} for {platform} is not in the store", hint=hint)
+    return image.digest
 
 
 def _output(store: LocalStore, operand: Operand, current: Callable[[Named], Derivation]) -> Digest | None:

@@ -6,6 +6,7 @@ Edge: the store, through the services below it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from derive.build.check import Difference, check_closure
@@ -37,25 +38,30 @@ def derive_image(
     progress: Progress,
     *,
     check: bool = False,
+    but: Collection[Digest] = (),
 ) -> DerivedImage:
-    """Derive an image and keep it as a root; raises what the steps raise."""
+    """Derive an image and keep it as a root; raises what the steps raise.
+
+    ``but`` are ids of derivations that need not be checked, such as those checked with another platform's image.
+    """
     target = evaluate(project, f"image:{name}", platform)
     plan = plan_for(target, store, whole=check)
     outputs = realise(plan, store, options, progress)
     manifest = _flat(outputs["out"])
     name_image(store, name, target.host, manifest)
-    checked, differences = _check(target, store, options, progress) if check else (0, ())
+    checked, differences = _check(target, store, options, progress, but) if check else (0, ())
     return DerivedImage(manifest=manifest, derivation=target.id, checked=checked, differences=differences)
 
 
 def _check(
-    target: Derivation, store: LocalStore, options: Options, progress: Progress
+    target: Derivation, store: LocalStore, options: Options, progress: Progress, but: Collection[Digest]
 ) -> tuple[int, tuple[Difference, ...]]:
     plan = plan_for(target, store, whole=True)
     preflight(plan, store, options)
     # Another job count than the first time: what depends on it shows.
     inner_jobs = 2 if options.jobs == 1 else 1
-    count, differences = check_closure(target, executor(store, options, inner_jobs=inner_jobs), progress.checked)
+    again = executor(store, options, inner_jobs=inner_jobs)
+    count, differences = check_closure(target, again, progress.checked, but=but)
     return count, tuple(differences)
 
 

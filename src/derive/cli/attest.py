@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, note, project_of, store_folder, table, wants_json
+from derive.cli.console import answer, answer_record, jobs_of, note, project_of, store_folder, table, wants_json
 from derive.errors import InputErrors
 from derive.store.local import LocalStore
 from derive.words import count_text, size_text
@@ -17,11 +17,15 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from derive.attest.attach import Attached
+    from derive.attest.facts import ImageFacts
     from derive.attest.judge import Attestation
     from derive.canonical import Json
+    from derive.trust.keys import SigningKey
 
 EXAMPLES = """\
   derive attest probe --key build
+  derive attest probe --key build --certificate   and that this builder derived it here, every step twice
   derive attest probe --check          are there both, signed by keys that the project trusts, and right?
 """
 
@@ -34,13 +38,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--platform", choices=("linux/amd64", "linux/arm64"), help="default: as the image's file says")
     parser.add_argument("--key", action="append", default=[], metavar="NAME", help="sign with it; may be given again")
     parser.add_argument("--unsigned", action="store_true", help="attach what nobody signs")
+    parser.add_argument(
+        "--certificate",
+        action="store_true",
+        help="derive it here, each step twice, and attach that you did, with this machine's hardware and kernel",
+    )
     parser.add_argument("--check", action="store_true", help="look at what is attached, and attach nothing")
 
 
 def run(args: argparse.Namespace) -> int:
     """Attach both, or check them."""
-    if args.check and (args.key or args.unsigned):
-        raise InputErrors.one("--check signs nothing", hint="leave out --key and --unsigned")
+    if args.check and (args.key or args.unsigned or args.certificate):
+        raise InputErrors.one("--check signs nothing", hint="leave out --key, --certificate and --unsigned")
     if args.check:
         return _check(args)
     if args.key and args.unsigned:
@@ -48,6 +57,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.key and not args.unsigned:
         hint = "name your key with --key (derive key list), or say --unsigned"
         raise InputErrors.one("an attestation is signed", hint=hint)
+    if args.certificate and args.unsigned:
+        raise InputErrors.one("a certificate is signed", hint="name your key with --key (derive key list)")
     return _attach(args)
 
 
@@ -59,7 +70,8 @@ def _attach(args: argparse.Namespace) -> int:
     keys = user_keyring().usable(args.key) if args.key else ()
     with LocalStore(store_folder(args)) as store:
         facts = image_facts(store, lambda: project_of(args), args.operand, args.platform)
-        found = attest(store, facts, keys)
+        certificate = _certificate(args, store, facts, keys) if args.certificate else None
+        found = (*attest(store, facts, keys), *([] if certificate is None else [certificate]))
     if wants_json(args):
         attached: list[Json] = [
             {"kind": one.kind, "manifest": str(one.manifest), "size_bytes": one.size} for one in found
@@ -74,6 +86,22 @@ def _attach(args: argparse.Namespace) -> int:
     if not keys:
         note("nobody signed it: --check says so")
     return 0
+
+
+def _certificate(
+    args: argparse.Namespace, store: LocalStore, facts: ImageFacts, keys: Sequence[SigningKey]
+) -> Attached:
+    import os
+    import time
+
+    from derive.build.service import Options
+    from derive.certificates.host import host_here
+    from derive.certificates.image import certify_image
+    from derive.cli.progress import progress_for_stderr
+
+    host = host_here(facts.image, os.environ)
+    options = Options(jobs=jobs_of(args))
+    return certify_image(project_of(args), store, facts, keys, host, int(time.time()), options, progress_for_stderr())
 
 
 def _check(args: argparse.Namespace) -> int:

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             done = _derive(args, project, name, platform, store)
             if done.differences:
-                return _differs(args, name, done)
+                return _differs(args, name, done, store)
             manifest = done.manifest
             store.database.set_memo(key, manifest.hex)
         if args.output:
@@ -104,9 +104,14 @@ def _derive(
     return done
 
 
-def _differs(args: argparse.Namespace, name: str, done: DerivedImage) -> int:
-    for difference in done.differences:
-        note(_explain(difference))
+def _differs(args: argparse.Namespace, name: str, done: DerivedImage, store: LocalStore) -> int:
+    from derive.differ.stored import IN_PASSING, differ_outputs
+    from derive.why.render import render
+
+    for one in done.differences:
+        note(_explain(one))
+        lines = differ_outputs(one.derivation, one.first, one.second, (store, store), IN_PASSING)
+        note("".join(f"       {line}\n" for line in render(lines, colour=False).splitlines()))
     if wants_json(args):
         differences = [difference.document() for difference in done.differences]
         answer_record("image", name, {"digest": str(done.manifest), "differences": differences})

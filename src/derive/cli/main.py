@@ -31,12 +31,20 @@ COMMANDS = {
     "dev": "derive an image with a work tree laid over it, for trying an edit",
     "shell": "enter the sandbox that a derivation is built in",
     "why": "say why something was built, is needed, or became something else",
+    "bisect": "find the smallest set of edits that flips a command's verdict",
     "sbom": "print what an image is made of, as a bill of materials",
     "provenance": "print how an image came to be, for signing or reading",
+    "release": "derive a recipe's images, and write down the release that they are",
+    "releases": "list the shapes of releases that may be deployed",
+    "records": "show, check and add records of releases; lay a release out as a project",
     "attest": "sign bill and provenance and attach them to an image; check those that are there",
+    "certify": "certify a release that was derived here; count the builders who certified it",
+    "promote": "promote a release for a shape, with all that is asked of it",
     "key": "make, list, show and revoke keys that sign what leaves a store",
     "push": "push an image into a registry, and read it back",
     "pull": "pull an image from a registry into the store",
+    "capsule": "pack a release with everything it derives from; say how much of one could be derived today",
+    "audit": "derive a release again from nothing, with the engine that made it, and compare",
     "diff": "say what moved between two derivations, images, trees, shapes, recipes or sites",
     "render": "print or write the files that start a shape of a recipe on each node",
     "schema": "show the options and variables that an image takes; read them anew from its sources",
@@ -49,12 +57,13 @@ COMMANDS = {
     "tuning": "show and make tuning profiles of NCCL and of small collectives",
     "doctor": "check project, recipes, fabric and site before anything is built or launched",
     "memory": "predict what a shape takes of each rank's memory, and whether it fits",
+    "engine": "say by what derive itself is known, derive it, and run exactly that",
     "init": "start a project that derives",
     "completion": "print a shell completion script",
 }
 """Command name, which is its module's name here, to its one line of help."""
 
-TAKE_WORDS = frozenset({"shell"})
+TAKE_WORDS = frozenset({"bisect", "capsule", "engine", "shell"})
 """Commands after whose ``--`` another command line stands."""
 
 EXIT_CODES = """\

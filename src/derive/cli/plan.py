@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
     from derive.build.plan import Plan
     from derive.build.prices import Forecast, Price
+    from derive.derivations.model import Derivation
 
 EXAMPLES = """\
   derive plan
   derive plan probe --platform linux/arm64
   derive plan perftest --all
+  derive plan release:r1           what deriving a release again would cost here
   derive plan probe --past         what earlier runs were expected to take, and took
 """
 
@@ -39,10 +41,9 @@ def run(args: argparse.Namespace) -> int:
     from derive.build.execute import free_bytes
     from derive.build.past import past_of
     from derive.build.prices import forecast
-    from derive.build.service import evaluate, plan_for
+    from derive.build.service import plan_for
 
-    project = project_of(args)
-    target = evaluate(project, project.settings.default_image if args.name is None else args.name, args.platform)
+    target = _target(args)
     with LocalStore(store_folder(args), reading=True) as store:
         if getattr(args, "past", False):
             from derive.cli.past import print_past
@@ -56,6 +57,20 @@ def run(args: argparse.Namespace) -> int:
     else:
         answer(_text(plan, found, free, everything=getattr(args, "all", False)))
     return 0
+
+
+def _target(args: argparse.Namespace) -> Derivation:
+    """Return what is planned: what the project makes of a name now, or a release's image as its content evaluates."""
+    from derive.build.service import evaluate
+
+    if args.name is not None and args.name.startswith("release:"):
+        from derive.cli.console import project_root
+        from derive.operands import released
+        from derive.why.released import evaluated
+
+        return evaluated(released(args.name, args.platform), project_root(args), store_folder(args))
+    project = project_of(args)
+    return evaluate(project, project.settings.default_image if args.name is None else args.name, args.platform)
 
 
 def _text(plan: Plan, found: Forecast, free: int, *, everything: bool) -> str:

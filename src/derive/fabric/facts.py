@@ -69,12 +69,16 @@ class Device:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFacts:
-    """What one machine says; ``unread`` are the places that could not be read, each with the reason."""
+    """What one machine says; ``unread`` are the places that could not be read, each with the reason.
+
+    ``gathered_s`` is when, in seconds since 1970 by that machine's clock; None where it does not say.
+    """
 
     host: str
     interfaces: tuple[Interface, ...]
     devices: tuple[Device, ...]
     unread: tuple[str, ...] = ()
+    gathered_s: int | None = None
 
     def interface(self, name: str) -> Interface | None:
         """Return an interface by name."""
@@ -101,6 +105,7 @@ class NodeFacts:
                 for one in self.devices
             ],
             "unread": list(self.unread),
+            **({} if self.gathered_s is None else {"gathered_s": self.gathered_s}),
         }
 
 
@@ -118,6 +123,7 @@ def _is_interface_address(value: Json) -> bool:
 
 
 _MTU = Form(expects="a number of bytes", accepts=lambda value: isinstance(value, int) and value is not True)
+_SECONDS = Form(expects="whole seconds", accepts=lambda value: isinstance(value, int) and value is not True)
 _ADDRESS = Form(expects="an IPv4 address with its prefix, as in 10.12.1.1/24", accepts=_is_interface_address)
 _GID = Table(keys={"index": BYTE, "type": TEXT, "gid": TEXT}, required=frozenset({"index", "type", "gid"}))
 _INTERFACE: Mapping[str, Spec] = {
@@ -132,6 +138,7 @@ _BODY: Mapping[str, Spec] = {
     "interfaces": Rows(of=Table(keys=_INTERFACE, required=frozenset(_INTERFACE))),
     "devices": Rows(of=Table(keys=_DEVICE, required=frozenset(_DEVICE))),
     "unread": Rows(of=TEXT),
+    "gathered_s": _SECONDS,
 }
 _RECORD = Table(
     keys={
@@ -139,7 +146,7 @@ _RECORD = Table(
         "kind": Form(expects=KIND, accepts=lambda value: value == KIND),
         "subject": TEXT,
         "previous": _or_unknown(TEXT),
-        "body": Table(keys=_BODY, required=frozenset(_BODY)),
+        "body": Table(keys=_BODY, required=frozenset(_BODY) - {"gathered_s"}),
     },
     required=frozenset({"derive", "kind", "body"}),
 )
@@ -178,6 +185,7 @@ def read_facts(data: bytes, file: str) -> NodeFacts:
             for one in body["devices"]
         ),
         unread=tuple(body["unread"]),
+        gathered_s=body.get("gathered_s"),
     )
 
 

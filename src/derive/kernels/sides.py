@@ -20,7 +20,7 @@ from derive.kernels.compare import Built, Side
 from derive.kernels.drivers.device import read_instructions
 from derive.kernels.index import unit_name
 from derive.kernels.selecting import LIST, Kernels, Target, kernels_of, select
-from derive.operands import ByDigest, Named, Operand, Working, parse_operand
+from derive.operands import ByDigest, Named, Operand, Released, Working, parse_operand
 from derive.project import Project
 from derive.store import graph as stored
 from derive.store.local import LocalStore
@@ -60,7 +60,7 @@ class Sides:
         match operand:
             case Named(name=name):
                 return self._written(name)
-            case ByDigest():
+            case ByDigest() | Released():
                 found = Finder(self.store, self.project).derivation(operand)
                 return self._stored(found.id, str(operand))
             case Working():

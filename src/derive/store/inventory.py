@@ -34,8 +34,8 @@ MANIFEST_LIMIT = 1 << 22
 class Root:
     """Something that stays, with all under it.
 
-    ``kind`` is that of the table of roots (``image``, ``dev`` for an image with overlays), or ``name`` for a name in
-    the store's own OCI index that no root has.
+    ``kind`` is that of the table of roots (``image``, ``dev`` for an image with overlays, ``release`` for an image or
+    the content of a release), or ``name`` for a name in the store's own OCI index that no root has.
     """
 
     kind: str
@@ -55,6 +55,8 @@ class Root:
     @property
     def tag(self) -> str:
         """The name that it has in the OCI index, if it has one: ``probe-amd64``, ``probe-dev-amd64``."""
+        if self.kind == "release":
+            return self.title  # it has none, and must not take that of an image which is called like it
         return self.name.replace(" linux/", "-dev-" if self.kind == "dev" else "-")
 
     def is_named(self, name: str) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from derive.canonical import Digest
 from derive.derivations.model import Derivation, FlatOutput, Output, TreeOutput, parse_output
 from derive.errors import InputErrors, Missing
-from derive.operands import ByDigest, Named, Operand, Working
+from derive.operands import ByDigest, Named, Operand, Released, Working
 from derive.store.graph import by_prefix, derivations, outputs
 from derive.store.local import LocalStore
 
@@ -53,6 +53,9 @@ def _output(store: LocalStore, operand: Operand, name: str, current: Callable[[N
     match operand:
         case Working():
             raise InputErrors.one("the working tree is no output", hint="name an image, a derivation or a digest")
+        case Released():
+            hint = "name the digest of one of its images: derive records show NAME"
+            raise InputErrors.one("a release is no output", hint=hint)
         case Named():
             target = current(operand)
             return _given(store, [target.id], name, str(operand))

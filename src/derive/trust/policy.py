@@ -10,27 +10,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from derive.canonical import Digest
 from derive.errors import CheckFailed, Problem
 from derive.trust.keys import PublicKey
-from derive.words import count_text
+from derive.words import count_text, near
 
 if TYPE_CHECKING:
     from derive.trust.dsse import Envelope
 
 KEY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_KEYS = {"keys", "threshold"}
+_KEYS = {"keys", "threshold", "builders"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Public keys by name, and the number of different keys whose signatures are needed: 1 or more."""
+    """Public keys by name, and the number of different keys whose signatures are needed: 1 or more.
+
+    ``builders`` are names of keys whose certificates count. ``revoked`` are ids of keys that the project itself, in
+    ``records/keys/``, takes no longer.
+    """
 
     keys: Mapping[str, PublicKey]
     threshold: int
+    builders: tuple[str, ...] = ()
+    revoked: frozenset[Digest] = field(default_factory=frozenset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +60,8 @@ class Judgement:
 
 
 def judge(envelope: Envelope, policy: Policy, revoked: Collection[Digest]) -> Judgement:
-    """Find which trusted keys signed an envelope; ``revoked`` are key ids that no longer count."""
+    """Find which trusted keys signed an envelope; ``revoked`` are further key ids that no longer count."""
+    revoked = policy.revoked.union(revoked)
     signed = [name for name, key in sorted(policy.keys.items()) if envelope.is_signed_by(key)]
     named = {signature.key for signature in envelope.signatures}
     return Judgement(
@@ -97,9 +104,23 @@ def parse_policy(table: object, where: str) -> tuple[Policy | None, list[Problem
     elif not problems and threshold > max(len(keys), 1):
         message = f"{threshold} keys must sign, and {count_text(len(keys), 'key')} can"
         problems.append(Problem(where=f"{where}.threshold", message=message))
+    builders = _builders(table.get("builders", []), keys, f"{where}.builders", problems)
     if problems:
         return None, problems
-    return Policy(keys=keys, threshold=int(threshold)), []
+    return Policy(keys=keys, threshold=int(threshold), builders=builders), []
+
+
+def _builders(names: object, keys: Collection[str], where: str, problems: list[Problem]) -> tuple[str, ...]:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        problems.append(Problem(where=where, message="not a list of names of keys"))
+        return ()
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            problems.append(Problem(where=f"{where}[{at}]", message=f"{name} is there twice"))
+        elif name not in keys:
+            hint = near(name, keys) or "write its public key below [tool.derive.trust.keys]"
+            problems.append(Problem(where=f"{where}[{at}]", message=f"no key is called {name!r}", hint=hint))
+    return tuple(sorted(names))
 
 
 def _keys(table: object, where: str, problems: list[Problem]) -> dict[str, PublicKey]:

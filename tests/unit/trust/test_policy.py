@@ -143,3 +143,23 @@ def test_what_is_wrong_has_its_place(table: Any, where: str, message: str) -> No
 def test_everything_wrong_is_said_at_once() -> None:
     _, problems = parse_policy({"more": 1, "keys": {"ann": "x", "b/c": "y"}, "threshold": 0}, "t")
     assert len(problems) == 4
+
+
+# Builders
+
+
+def test_builders_are_names_of_keys() -> None:
+    found, problems = parse_policy({"keys": BOTH, "builders": ["ben", "ann"]}, "t")
+    assert problems == []
+    assert found is not None
+    assert found.builders == ("ann", "ben")
+
+
+def test_everything_wrong_with_builders_is_said_at_once() -> None:
+    _, problems = parse_policy({"keys": BOTH, "builders": ["ann", "ann", "bem"]}, "t")
+    said = [(one.where, one.message, one.hint) for one in problems]
+    assert said == [
+        ("t.builders[1]", "ann is there twice", None),
+        ("t.builders[2]", "no key is called 'bem'", "did you mean ben?"),
+    ]
+    assert parse_policy({"builders": "ann"}, "t")[1][0].message == "not a list of names of keys"

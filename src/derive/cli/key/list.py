@@ -34,7 +34,9 @@ def run(args: argparse.Namespace) -> int:
     keyring = user_keyring()
     found = keyring.own()
     own = {key.name: key.public for key in found if key.public is not None}
-    keys = listed_keys(own, policy_here(args), keyring.revoked())
+    policy = policy_here(args)
+    ended = {} if policy is None else dict.fromkeys(policy.revoked, "")
+    keys = listed_keys(own, policy, {**ended, **keyring.revoked()})
     if wants_json(args):
         answer_record("key-list", "keys", {"keys": [_document(one) for one in keys]})
     elif keys:

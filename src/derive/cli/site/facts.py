@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Print what this machine says of its network, as a record: interfaces, addresses, RDMA devices and their tables.
 
-Edge: this machine's /sys and addresses, standard streams. Nothing is changed.
+Edge: this machine's /sys, addresses and clock, standard streams. Nothing is changed.
 """
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from derive.cli.console import answer_record, note
@@ -29,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     from derive.fabric.facts import KIND
     from derive.fabric.gather import gather
 
-    facts = gather(host=args.host or None)
+    facts = replace(gather(host=args.host or None), gathered_s=int(time.time()))
     answer_record(KIND, facts.host, facts.body())
     for text in facts.unread:
         note(f"not read: {text}")

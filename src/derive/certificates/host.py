@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what a certificate says of the machine that it is made on.
+
+Edge: files of the kernel and of the system. Nothing is changed, and no rights are needed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from derive.canonical import Digest, digest_document
+from derive.certificates.model import Host
+from derive.errors import HostRefuses
+
+VARIABLE = "DERIVE_MACHINE_ID"
+"""What stands for the machine where it has no machine-id of its own, as in a container."""
+
+_IDS = ("etc/machine-id", "var/lib/dbus/machine-id")
+_BOOT = "proc/sys/kernel/random/boot_id"
+_SHORTEST = 16
+
+
+def host_here(salt: Digest, environ: Mapping[str, str], root: Path = Path("/")) -> Host:
+    """Return this machine; ``salt`` is the digest of what is certified, so that ids of two releases tell nothing.
+
+    Raises:
+        HostRefuses: when nothing tells this machine from others.
+    """
+    said = environ.get(VARIABLE, "").strip()
+    machine = said or next(filter(None, (_read(root / path) for path in _IDS)), "")
+    if len(machine) < _SHORTEST:
+        raise HostRefuses(
+            f"the value of {VARIABLE} is too short to be one machine's" if said else "this machine has no machine-id",
+            where=VARIABLE if said else f"/{_IDS[0]}",
+            hint=f"give 32 random digits that stay this machine's own: {VARIABLE}=$(openssl rand -hex 16)",
+        )
+    # Where a person says which machine this is, the kernel below may be that of several.
+    boot = said or _read(root / _BOOT) or machine
+    facts = os.uname()
+    return Host(
+        id=_hidden("machine", machine, salt),
+        boot=_hidden("boot", boot, salt),
+        architecture=facts.machine,
+        cpu=_cpu(root),
+        cores=os.cpu_count() or 0,
+        memory_bytes=_memory(root),
+        kernel=facts.release,
+    )
+
+
+def _hidden(what: str, text: str, salt: Digest) -> Digest:
+    return digest_document({"derive": "host/1", "what": what, "text": text, "salt": str(salt)})
+
+
+def _cpu(root: Path) -> str:
+    found = _read(root / "proc/cpuinfo")
+    # Arm's kernel names no model: implementer and part are what there is.
+    told = [_value(found, key) for key in ("model name", "Model", "CPU implementer", "CPU part")]
+    named = next(filter(None, told[:2]), "")
+    return named or " ".join(filter(None, told[2:])) or "unknown"
+
+
+def _value(text: str, key: str) -> str:
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == key:
+            return value.strip()
+    return ""
+
+
+def _memory(root: Path) -> int:
+    words = _value(_read(root / "proc/meminfo"), "MemTotal").split()
+    return int(words[0]) * 1024 if words and words[0].isdecimal() else 0
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Certify a release under your key, having derived it here, every step twice; or count who certified it.
+
+Edge: the store, the project and its records, your keys, this machine's facts, standard streams.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from derive.cli.console import answer, answer_record, jobs_of, note, project_root, store_folder, table, wants_json
+from derive.cli.options import something
+from derive.errors import InputErrors
+from derive.words import count_text, duration_text
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from derive.canonical import Json
+    from derive.certificates.judge import Standing
+    from derive.derivations.model import Platform
+    from derive.releases.find import Known
+
+EXAMPLES = """\
+  derive certify probe-1 --key build       this builder derives it here, and signs that it did
+  derive certify probe-1 --need 2          do two builders, on unlike hosts, say the same?
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("release", type=something, metavar="RELEASE", help="a release: its name or digest")
+    parser.add_argument("--key", action="append", default=[], metavar="NAME", help="derive, and sign with this key")
+    parser.add_argument(
+        "--platform",
+        action="append",
+        choices=("linux/amd64", "linux/arm64"),
+        help="certify this image alone; may be given again (default: all of the release)",
+    )
+    parser.add_argument("--attach", action="store_true", help="also attach it to the images, as attestations are")
+    parser.add_argument("--need", type=_positive, metavar="K", help="sign nothing: do K builders say the same?")
+    parser.add_argument("--any-hosts", action="store_true", help="with --need: count builders of one host, too")
+    parser.add_argument("--offline", action="store_true", help="fetch nothing; with --need: look at records/ alone")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Sign, or count."""
+    if bool(args.key) == (args.need is not None):
+        hint = "sign with --key NAME (derive key list), or count with --need K"
+        raise InputErrors.one("either sign or count" if args.key else "neither a key nor a number", hint=hint)
+    if args.need is not None and (args.attach or args.platform):
+        raise InputErrors.one("--need signs nothing", hint="leave out --attach and --platform")
+    if args.key and args.any_hosts:
+        raise InputErrors.one("--any-hosts is for counting", hint="leave it out, or --key")
+    from derive.releases.find import find_release
+
+    root = project_root(args)
+    known = find_release(root, args.release)
+    return _sign(args, root, known) if args.key else _count(args, root, known)
+
+
+def _sign(args: argparse.Namespace, root: Path, known: Known) -> int:
+    from derive.build.service import Options
+    from derive.certificates.gather import require_counting
+    from derive.certificates.host import host_here
+    from derive.certificates.service import certify_release
+    from derive.cli.progress import progress_for_stderr
+    from derive.trust.keyring import user_keyring
+
+    keys = user_keyring().usable(args.key)
+    strangers = require_counting(root, keys)
+    done = certify_release(
+        root,
+        known,
+        store_folder(args),
+        list(_platforms(args, known)),
+        keys,
+        host_here(known.digest, os.environ),
+        int(time.time()),
+        Options(jobs=jobs_of(args), offline=args.offline),
+        progress_for_stderr(),
+        attach=args.attach,
+    )
+    shown = [str(path.relative_to(root)) for path in done.files]
+    if wants_json(args):
+        steps: dict[str, Json] = {one.platform: one.image.steps for one in done.found}
+        body: dict[str, Json] = {"release": str(known.digest), "files": shown, "steps": steps}
+        answer_record("certify", known.name, {**body, "host": done.certificate.host.document()})
+    else:
+        answer("\n".join(shown))
+    if not done.here:
+        note(f"the working tree is not what {known.name} was made of: a checkout of it was derived")
+    for one in done.found:
+        ago = f", {duration_text(one.age_s * 1_000_000_000)} ago" if one.age_s else ""
+        note(f"derived {one.image.digest} for {one.platform}, {count_text(one.image.steps, 'step')} twice{ago}")
+    for key in strangers:
+        note(f"the key {key} is no builder's here, and does not count until [tool.derive.trust] names it as one")
+    note(f"commit it: git add {' '.join(shown)} && git commit -m 'Certify {known.name}'")
+    return 0
+
+
+def _platforms(args: argparse.Namespace, known: Known) -> Iterator[Platform]:
+    for platform in args.platform or known.release.images:
+        if platform not in known.release.images:
+            has = ", ".join(sorted(known.release.images))
+            raise InputErrors.one(f"{known.name} has no image for {platform}", hint=f"it has {has}")
+        yield platform
+
+
+def _count(args: argparse.Namespace, root: Path, known: Known) -> int:
+    from derive.certificates.gather import stand_here
+    from derive.certificates.show import body_of, rows_of
+
+    store = None if args.offline else store_folder(args)
+    found = stand_here(root, known, store, need=args.need, unlike_hosts=not args.any_hosts)
+    if wants_json(args):
+        answer_record("certify-count", known.name, body_of(found))
+    elif found.judged or found.unread:
+        answer(table([("certificate", "signed by", "worth", "says"), *rows_of(found)]))
+    _tell(known, found)
+    return 0 if found.holds else 1
+
+
+def _tell(known: Known, found: Standing) -> None:
+    from derive.certificates.judge import lacking
+
+    for text in found.likeness:
+        note(text)
+    for text in found.alarms:
+        note(f"ALARM: {text}; the release says otherwise")
+    for text in lacking(found):
+        note(f"not enough: {text}")
+    if found.holds:
+        note(f"{known.name}: {count_text(found.need, 'builder')} or more say the same of every image")
+
+
+def _positive(text: str) -> int:
+    import argparse
+
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"not a whole number above 0: {text!r}")
+    return int(text)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A release's content as a project: the working tree where it has that content, else a checkout that goes again.
+
+Edge: the project's files, the store, a folder for temporary files.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from derive.errors import InputErrors
+from derive.project import Project, load_project
+from derive.releases.checkout import checkout
+from derive.releases.describe import all_files
+from derive.releases.document import Release
+from derive.releases.find import Known
+from derive.releases.shapes import Served, content_hashes, lock_hashes, read_served
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """A project whose content is a release's. ``files`` are all that decide a byte, ``served`` its recipe.
+
+    ``here`` says that it is the working tree; else it was laid out for as long as it is needed.
+    """
+
+    project: Project
+    files: Mapping[str, bytes]
+    served: Served
+    here: bool
+
+
+@contextmanager
+def content_of(root: Path, known: Known, store: Path) -> Iterator[Content]:
+    """Yield a release's content.
+
+    Raises:
+        Missing, InputErrors: when the working tree has another, and parts of the release's are nowhere.
+    """
+    working = _working(root, known.release)
+    if working is not None:
+        yield working
+        return
+    with tempfile.TemporaryDirectory(prefix="derive-release-") as folder:
+        place = Path(folder) / known.name
+        checkout(known, place, root, store=store)
+        found = _read(place, known.release)
+        yield Content(project=found.project, files=found.files, served=found.served, here=False)
+
+
+def _working(root: Path, release: Release) -> Content | None:
+    try:
+        found = _read(root, release)
+    except InputErrors:
+        return None
+    settings = (found.project.settings.build_platform, found.project.settings.default_image)
+    same = (
+        settings == (release.build_platform, release.default_image)
+        and lock_hashes(found.files) == release.lock
+        and content_hashes(found.files) == release.content
+        and found.served.digests == release.recipes
+    )
+    return found if same else None
+
+
+def _read(root: Path, release: Release) -> Content:
+    project = load_project(root)
+    files = all_files(project)
+    return Content(project=project, files=files, served=read_served(files, release.recipe), here=True)

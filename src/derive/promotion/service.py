@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gathers all that a promotion asks, has it judged, and returns the record that would be written.
+
+Edge: the project and its records, the site's file, the store, through the services below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from derive.build.engine import engine_digest
+from derive.build.execute import Progress
+from derive.build.service import Options
+from derive.canonical import Digest, Json, digest_document
+from derive.certificates.gather import stand_here
+from derive.certificates.judge import Standing
+from derive.certificates.rederive import rederive
+from derive.errors import CheckFailed, InputErrors, Problem
+from derive.promotion.content import Content, content_of
+from derive.promotion.evidence import evidence_part, for_shape, needs_waiver, waiver_entry
+from derive.promotion.gather import Asked, all_evidence, ask_doctor, machines_of, read_records, waived_before
+from derive.promotion.machines import Machines, doctor_part, machines_part
+from derive.promotion.part import NotPromoted, Part, joined
+from derive.promotion.requirements import (
+    alarm_part,
+    certified_part,
+    checked_part,
+    image_asked,
+    other_platforms,
+    release_part,
+    shape_part,
+)
+from derive.records.chain import FOLDER
+from derive.records.folder import alone, append_to, load
+from derive.releases.find import Known, find_release
+from derive.render.bundle import shape_document
+from derive.store.local import LocalStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion:
+    """A promotion that nothing stands against: the body of its record, and the last record when it was judged.
+
+    ``known`` is the release.
+    """
+
+    known: Known
+    body: Mapping[str, Json]
+    head: Digest | None
+
+    @property
+    def unchecked(self) -> Sequence[str]:
+        """What was not checked, in sentences."""
+        found = self.body["unchecked"]
+        assert isinstance(found, Sequence)
+        return tuple(str(one) for one in found)
+
+
+def promote(asked: Asked, options: Options, progress: Progress) -> Promotion:
+    """Judge a promotion.
+
+    Raises:
+        NotPromoted: with everything that is missing.
+        InputErrors: when no such release is known, or a file that was named cannot be read.
+    """
+    what = f"{asked.name} is not promoted for {asked.shape}"
+    chain, chained = read_records(asked.root)
+    known = _known(asked, chained, what)
+    parts = [chained, release_part(chain, known.name, known.release, asked.shape)]
+    if asked.shape not in known.release.shapes:
+        raise NotPromoted(what, joined(parts).problems)
+    machines = machines_of(asked)
+    with content_of(asked.root, known, asked.store) as content:
+        resolved = content.served.shapes[asked.shape].resolved
+        entries = all_evidence(asked, known)
+        waiver = asked.waiver or waived_before(asked, known)
+        parts += [
+            _shape(asked, known, content),
+            (image := _image(asked, known, content, options, progress))[0],
+            doctor_part(ask_doctor(asked, content)),
+            machines_part(resolved, machines),
+            evidence_part(resolved, entries, waiver),
+            other_platforms(known.release, resolved.platform),
+        ]
+        waived = waiver if needs_waiver(resolved, entries) else None
+    found = joined(parts)
+    if asked.waiver is not None and waived is None:
+        hint = "leave out --waive and --expires"
+        unneeded = Problem(where="--waive", message="there is nothing that it would stand for", hint=hint)
+        found = replace(found, problems=(*found.problems, unneeded))
+    if found.problems:
+        raise NotPromoted(what, found.problems)
+    evidence = [*for_shape(entries, asked.shape), *([waiver_entry(waived)] if waived is not None else [])]
+    body = _body(asked, known, found, evidence, image[1], machines, resolved.platform)
+    return Promotion(known=known, body=body, head=chain.head)
+
+
+def write_promotion(root: Path, promotion: Promotion) -> Path:
+    """Append the record of a promotion, and return its file.
+
+    Raises:
+        CheckFailed: when somebody wrote a record since it was judged: it may speak against this one.
+    """
+    with alone(root):
+        chain = load(root)
+        if chain.head != promotion.head:
+            hint = "run the same command again"
+            raise CheckFailed("a record was written meanwhile, and nothing is promoted", where=FOLDER, hint=hint)
+        shape = str(promotion.body["shape"])
+        return append_to(root, chain, "promoted", promotion.known.name, promotion.body, shape)
+
+
+def _known(asked: Asked, chained: Part, what: str) -> Known:
+    try:
+        return find_release(asked.root, asked.name)
+    except InputErrors:
+        if chained.problems:
+            raise NotPromoted(what, chained.problems) from None
+        raise
+
+
+def _shape(asked: Asked, known: Known, content: Content) -> Part:
+    judged = content.served.shapes[asked.shape]
+    image = known.release.images[judged.platform].digest
+    document = shape_document(judged.resolved, image, content.served.recipe.fabric, content.files)
+    return shape_part(known.release, asked.shape, judged, digest_document(document))
+
+
+def _image(
+    asked: Asked, known: Known, content: Content, options: Options, progress: Progress
+) -> tuple[Part, tuple[str, ...]]:
+    """Return what was asked of the image, and the digests of the certificates that count and agree."""
+    platform = content.served.shapes[asked.shape].platform
+    image = known.release.images[platform]
+    match asked.proof:
+        case None:
+            return image_asked(known.name, platform), ()
+        case "certified":
+            try:
+                standing = stand_here(asked.root, known, None, need=asked.need, platforms=(platform,))
+            except InputErrors as error:  # too few builders are named: one thing more that is missing
+                return Part(problems=error.problems()), ()
+            return certified_part(standing, known.name), tuple(str(one) for one in standing.used)
+        case "check":
+            with LocalStore(asked.store) as store:
+                (done,) = rederive(content.project, {platform: (image.name, image.digest)}, store, options, progress)
+            part = checked_part(
+                image,
+                platform,
+                done.image.digest,
+                done.image.steps,
+                [f"differs   {one.derivation}: {one.path or 'its one file'}, {one.what}" for one in done.differences],
+                same_engine=engine_digest() == known.release.engine.digest,
+                age_s=done.age_s,
+            )
+            others = _others(asked, known, platform)
+            if others is None:
+                return part, ()
+            return joined([part, alarm_part(others, known.name)]), tuple(str(one) for one in others.used)
+
+
+def _others(asked: Asked, known: Known, platform: str) -> Standing | None:
+    """Return what builders say of an image that was derived here, too; None where the project names none."""
+    try:
+        return stand_here(asked.root, known, None, need=1, platforms=(platform,))
+    except InputErrors:
+        return None
+
+
+def _body(
+    asked: Asked,
+    known: Known,
+    found: Part,
+    evidence: Sequence[Mapping[str, Json]],
+    certificates: Sequence[str],
+    machines: Machines,
+    platform: str,
+) -> dict[str, Json]:
+    images = {str(name): one.digest for name, one in known.release.images.items()}
+    return {
+        "release": str(known.digest),
+        "shape": asked.shape,
+        "image": str(images[platform]),
+        "shape_bundle": str(known.release.shapes[asked.shape].bundle),
+        "by": asked.by,
+        "why": asked.why,
+        "promoted_s": asked.now_s,
+        "checked": list(found.checked),
+        "unchecked": list(found.unchecked),
+        "evidence": list(evidence),
+        "certificates": list(certificates),
+        "facts_age_s": machines.age_s,
+    }

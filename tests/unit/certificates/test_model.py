@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from derive.canonical import decode, encode, sha256
+from derive.certificates.model import CertifiedImage, read_certificate
+from derive.errors import Corrupt
+from derive.trust.dsse import sign
+from derive.trust.statement import PAYLOAD_TYPE
+from support.certificates import ANN, BEN, certificate, host
+from support.golden import check_golden
+
+ONE = certificate(host("one"))
+TWO_IMAGES = replace(
+    ONE,
+    images={
+        "linux/arm64": CertifiedImage(
+            name="small", digest=sha256(b"arm"), derivation=sha256(b"arm derivation"), steps=8
+        ),
+        **ONE.images,
+    },
+)
+
+
+def test_the_bytes_of_a_certificate_are_the_golden_ones() -> None:
+    text = "\n".join(one.encoded().decode() for one in (TWO_IMAGES, replace(ONE, release=None)))
+    check_golden("certificates/statements.txt", text + "\n")
+
+
+def test_the_order_of_images_moves_no_byte() -> None:
+    assert list(TWO_IMAGES.images) != sorted(TWO_IMAGES.images)
+    turned = replace(TWO_IMAGES, images=dict(sorted(TWO_IMAGES.images.items(), reverse=True)))
+    assert turned.encoded() == TWO_IMAGES.encoded()
+
+
+def test_a_certificate_is_read_as_it_was_written() -> None:
+    data = sign(PAYLOAD_TYPE, TWO_IMAGES.encoded(), (ANN, BEN)).encoded()
+    assert read_certificate(data)[0] == TWO_IMAGES
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("predicate", "made_s"), "yesterday"),
+        (("predicate", "checked"), "believed"),
+        (("predicate", "images"), {}),
+        (("predicate", "more"), 1),
+        (("predicateType",), "urn:derive:realisations:1"),
+        (("predicate", "host", "cores"), True),
+        (("subject",), []),
+    ],
+)
+def test_what_a_writer_would_not_have_written_is_refused(path: tuple[str, ...], value: object) -> None:
+    document = json.loads(ONE.encoded())
+    inner = document
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    with pytest.raises(Corrupt):
+        read_certificate(sign(PAYLOAD_TYPE, encode(document), (ANN,)).encoded())
+
+
+def test_a_certificate_in_another_layout_is_refused() -> None:
+    loose = json.dumps(decode(ONE.encoded()), indent=1).encode()
+    with pytest.raises(Corrupt, match="not written as one is"):
+        read_certificate(sign(PAYLOAD_TYPE, loose, (ANN,)).encoded())

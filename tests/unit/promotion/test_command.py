@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import pytest
+
+from support.small import run_here
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("promote", "r", "--shape", "s", "--need", "2"), "--need counts builders"),
+        (("promote", "r", "--shape", "s", "--clear-waiver"), "a waiver is cleared by evidence"),
+        (("promote", "r", "--shape", "s", "--clear-waiver", "--check"), "--clear-waiver looks at evidence alone"),
+        (("promote", "r", "--shape", "s", "--check", "--certified"), "not allowed with argument"),
+        (("certify", "r"), "neither a key nor a number"),
+        (("certify", "r", "--key", "a", "--need", "1"), "either sign or count"),
+        (("certify", "r", "--need", "1", "--attach"), "--need signs nothing"),
+        (("certify", "r", "--key", "a", "--any-hosts"), "--any-hosts is for counting"),
+        (("certify", "r", "--need", "0"), "not a whole number above 0"),
+        (("key", "revoke", "a", "--record"), "a record says why"),
+        (("key", "revoke", "a", "--since", "2026-11-20"), "a record says why"),
+        (("key", "revoke", "a", "--record", "--why", "x", "--since", "soon"), "not a day, as in 2026-11-20"),
+        (("attest", "a", "--unsigned", "--certificate"), "a certificate is signed"),
+        (("attest", "a", "--check", "--certificate"), "--check signs nothing"),
+    ],
+)
+def test_what_makes_no_sense_together_is_refused_before_anything_is_read(words: tuple[str, ...], said: str) -> None:
+    try:
+        found = run_here(*words)
+        code, err = found.code, found.err
+    except SystemExit as stop:  # argparse's own way
+        code, err = int(str(stop.code)), said
+    assert code == 2
+    assert said in err
