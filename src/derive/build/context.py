@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import threading
     from pathlib import Path
 
+    from derive.build.compile_server import CompileServers
     from derive.canonical import Digest
     from derive.sandbox.outcome import Runner
     from derive.store.local import LocalStore
@@ -44,7 +45,8 @@ class Context:
     patches in a series; ``sandbox`` finds this machine's way to run sandboxes; ``jobs`` is how many things the builder
     may do at once; ``scratch`` a fresh path in the store's staging area, where nothing is yet; ``cancel`` is set when
     the build must stop. ``places`` are URLs that a wish gives; ``keep`` is where the folders of a script that
-    fails are left for a person, None where they are not. ``from_nothing`` asks a builder to use nothing that another
+    fails are left for a person, None where they are not. ``compilers`` are those that the steps of a run share, None
+    where each step has its own. ``from_nothing`` asks a builder to use nothing that another
     build of its own kind left: a check does.
     """
 
@@ -61,6 +63,7 @@ class Context:
     timeout_s: float | None
     places: tuple[str, ...] = ()
     keep: Path | None = None
+    compilers: CompileServers | None = None
     from_nothing: bool = False
 
     def tree(self, request: ResolvedDerivation, listing: Listing) -> TreeOutput:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from typing import IO, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 from derive.build.builders import VERSIONS
 from derive.build.context import Build, Context, Fetch
@@ -45,6 +45,9 @@ from derive.sandbox.outcome import Runner
 from derive.store.database import Realisation
 from derive.store.local import LocalStore
 from derive.store.space import free_bytes as room_on_disk
+
+if TYPE_CHECKING:
+    from derive.build.compile_server import CompileServers
 
 _LAST_FETCHES_S = 1.0
 _LAST_STEPS_S = 0.5
@@ -151,6 +154,7 @@ class Executor:
     _outputs: dict[Digest, Mapping[str, Output]] = field(default_factory=dict)
     _notes: Notes | None = None
     _fetching: list[Future[Mapping[str, Output]]] = field(default_factory=list)
+    _compilers: CompileServers | None = None
     _engine: str = ""
 
     def run(self, plan: Plan) -> Mapping[str, Output]:
@@ -175,6 +179,7 @@ class Executor:
         fetchers = ThreadPoolExecutor(FETCHES_AT_ONCE, thread_name_prefix="fetch")
         workers = ThreadPoolExecutor(self.jobs, thread_name_prefix="build")
         running: dict[Future[Mapping[str, Output]], Step] = {}
+        self._compilers = _compile_servers()
         try:
             try:
                 self._run_steps(pending, running, fetchers, workers)
@@ -190,6 +195,8 @@ class Executor:
         finally:
             self.cancel()
             workers.shutdown(wait=True, cancel_futures=True)
+            self._compilers.close()
+            self._compilers = None
             # A transfer from a host that says nothing ends only with the host's time: it is left behind.
             fetchers.shutdown(wait=False, cancel_futures=True)
             wait(self._fetching, timeout=_LAST_FETCHES_S)
@@ -357,6 +364,7 @@ class Executor:
             timeout_s=derivation.timeout_s,
             places=derivation.places,
             keep=self.store.failed_path(derivation.id) if self.keep_failed else None,
+            compilers=self._compilers,
             from_nothing=from_nothing,
         )
         return self.builders[resolved.builder](resolved, context)
@@ -388,6 +396,12 @@ class _Order:
             if not self._blockers[dependent]:
                 freed.append(self._waiting[dependent])
         return freed
+
+
+def _compile_servers() -> CompileServers:
+    from derive.build.compile_server import CompileServers  # not where nothing has to run
+
+    return CompileServers()
 
 
 def _named(error: DeriveError) -> tuple[str, str]:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import ast
 import importlib.util
+import json
 import marshal
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import CodeType
 
@@ -15,7 +17,8 @@ import pytest
 from derive.canonical import sha256
 from derive.errors import BuildFailed
 from derive.trees.listing import File, Listing, Symlink
-from derive.wheels.bytecode import Skipped, byte_code_path, command, read_report, script, sources, worklist
+from derive.wheels.bytecode import PAUSE, Replies, Reply, byte_code_path, command, request, script, sources
+from support.golden import check_golden
 
 FILE = File(executable=False, size=0, sha256=sha256(b""))
 ONE = b"""\
@@ -59,46 +62,54 @@ def python(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-class Folder:
-    """A source tree on disk, compiled with a work list, a job count and a hash seed."""
+class Compiler:
+    """Runs the script over requests that lie in a file; its replies go to another."""
 
-    def __init__(self, top: Path, files: dict[bytes, bytes]) -> None:
+    def __init__(self, top: Path) -> None:
         self.top = top
-        self.runs = 0
-        for path, data in files.items():
-            file = top / "tree" / path.decode()
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(data)
         (top / "compile.py").write_bytes(script())
 
-    def run(
-        self, python: str, paths: Sequence[bytes], *, jobs: int = 1, **environment: str
-    ) -> tuple[dict[bytes, bytes], bytes]:
-        self.runs += 1
-        out = self.top / f"out{self.runs}"
-        out.mkdir()
-        work = self.top / "work"
-        work.write_bytes(worklist(paths))
+    def replies(
+        self,
+        python: str,
+        requests: bytes,
+        *,
+        jobs: int = 1,
+        largest: int = -1,
+        environment: Mapping[str, str] | None = None,
+    ) -> list[Reply]:
+        asked, told = self.top / "requests", self.top / "replies"
+        asked.write_bytes(requests)
         line = command(
-            python=python, script=str(self.top / "compile.py"), worklist=str(work), tree=str(self.top / "tree"),
-            out=str(out), jobs=jobs,
-        )  # fmt: skip
-        done = subprocess.run(line, capture_output=True, env=environment, check=False)
-        assert (done.returncode, done.stderr) == (0, b"")
-        return {bytes(p.relative_to(out)): p.read_bytes() for p in out.rglob("*") if p.is_file()}, done.stdout
+            python=python, script=str(self.top / "compile.py"), requests=str(asked), replies=str(told), jobs=jobs
+        )
+        limit = () if largest < 0 else ("prlimit", f"--fsize={largest}")
+        done = subprocess.run([*limit, *line], capture_output=True, env=environment, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        return sorted(Replies().take(told.read_bytes()), key=lambda reply: reply.place)
+
+    def run(self, python: str, paths: Sequence[bytes], *, jobs: int = 1, **environment: str) -> dict[bytes, bytes]:
+        asked = b"".join(request(path, SOURCES[path]) for path in paths)
+        *found, last = self.replies(python, asked + PAUSE, jobs=jobs, environment=environment)
+        assert last == Reply(place=len(paths), status="paused", data=b"")
+        assert {reply.status for reply in found} == {"compiled"}
+        return {path: reply.data for path, reply in zip(paths, found, strict=True)}
+
+
+@pytest.fixture
+def compiler(tmp_path: Path) -> Compiler:
+    return Compiler(tmp_path)
 
 
 def test_alone_or_among_others_in_any_order_with_any_seed_and_jobs_the_bytes_are_the_same(
-    python: str, tmp_path: Path
+    python: str, compiler: Compiler
 ) -> None:
     """One process that compiles many files gives other bytes on CPython 3.13: every file has its own."""
-    folder = Folder(tmp_path, SOURCES)
     paths = sorted(SOURCES)
-    reference, _ = folder.run(python, paths)
-    assert len(reference) == len(SOURCES)
+    reference = compiler.run(python, paths)
     alone: dict[bytes, bytes] = {}
     for path in paths:
-        alone |= folder.run(python, [path])[0]
+        alone |= compiler.run(python, [path])
     assert alone == reference
     for jobs, seed in ((1, "1"), (2, "0"), (4, "random")):
         environment = {
@@ -108,14 +119,26 @@ def test_alone_or_among_others_in_any_order_with_any_seed_and_jobs_the_bytes_are
             "PYTHONWARNINGS": "error",
             "HOME": "/x",
         }
-        assert folder.run(python, paths[::-1], jobs=jobs, **environment)[0] == reference
+        assert compiler.run(python, paths[::-1], jobs=jobs, **environment) == reference
 
 
-def test_byte_code_is_checked_by_hash_and_names_the_final_path(python: str, tmp_path: Path) -> None:
-    got, _ = Folder(tmp_path, SOURCES).run(python, [b"site/one.py"])
-    ((path, data),) = got.items()
-    version = path.decode().rsplit(".", 2)[1].removeprefix("cpython-3")
-    assert path == byte_code_path(b"site/one.py", f"3.{version}")
+def test_the_names_that_the_compiler_knows_are_those_that_it_had() -> None:
+    """CPython 3.13 makes a set of constants anew when the process knows one of their names: each name decides bytes."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(script())):
+        match node:
+            case ast.Name(name) | ast.Attribute(attr=name) | ast.arg(name) | ast.keyword(name):
+                found.add(name or "")
+            case ast.FunctionDef(name) | ast.alias(name) | ast.ExceptHandler(name=name):
+                found.add(name or "")
+            case ast.Constant(str(name)) if name.isidentifier():
+                found.add(name)
+    advice = "byte code may have moved: give the builder a new version, or keep to the names that it has"
+    check_golden("bytecode-names.json", json.dumps(sorted(found), indent=1) + "\n", advice=advice)
+
+
+def test_byte_code_is_checked_by_hash_and_names_the_final_path(python: str, compiler: Compiler, tmp_path: Path) -> None:
+    (data,) = compiler.run(python, [b"site/one.py"]).values()
     assert int.from_bytes(data[4:8], "little") == 0b11
     assert str(tmp_path).encode() not in data
     if python == sys.executable:
@@ -125,43 +148,43 @@ def test_byte_code_is_checked_by_hash_and_names_the_final_path(python: str, tmp_
         assert code.co_filename == "/site/one.py"
 
 
-def test_the_interpreter_loads_it_and_compiles_nothing_again(python: str, tmp_path: Path) -> None:
-    folder = Folder(tmp_path, SOURCES)
-    got, _ = folder.run(python, [b"site/one.py"])
-    for path, data in got.items():
-        target = tmp_path / "tree" / path.decode()
-        target.parent.mkdir(exist_ok=True)
-        target.write_bytes(data)
+def test_the_interpreter_loads_it_and_compiles_nothing_again(compiler: Compiler, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    (site / "__pycache__").mkdir(parents=True)
+    (site / "one.py").write_bytes(ONE)
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    for path, data in compiler.run(sys.executable, [b"site/one.py"]).items():
+        (tmp_path / byte_code_path(path, version).decode()).write_bytes(data)
     check = "import sys; sys.path.insert(0, sys.argv[1]); import one; print(one.f.__code__.co_filename)"
-    line = [python, "-B", "-c", check, str(tmp_path / "tree" / "site")]
+    line = [sys.executable, "-B", "-c", check, str(site)]
     done = subprocess.run([*line], capture_output=True, text=True, check=True, env={"PYTHONVERBOSE": "1"})
     assert "one.py" in done.stdout
     assert "code object from" in done.stderr
-    assert f"matches {tmp_path / 'tree' / 'site' / 'one.py'}" in done.stderr
+    assert f"matches {site / 'one.py'}" in done.stderr
 
 
-def test_a_file_that_does_not_compile_is_listed_in_order_and_skipped(python: str, tmp_path: Path) -> None:
-    files = SOURCES | BROKEN
-    paths = tuple(sorted(files))
-    got, report = Folder(tmp_path, files).run(python, paths, jobs=3)
-    assert len(got) == len(SOURCES)
-    skipped = read_report(paths, report)
-    assert [item.path for item in skipped] == sorted(BROKEN)
-    assert "SyntaxError" in skipped[1].reason
-    assert "line 1" in skipped[1].reason
+def test_a_source_that_does_not_compile_is_refused_with_its_reason(python: str, compiler: Compiler) -> None:
+    asked = [*SOURCES.items(), *BROKEN.items()]
+    found = compiler.replies(python, b"".join(request(*one) for one in asked) + PAUSE, jobs=3)
+    said = {path: reply.reason for (path, _), reply in zip(asked, found, strict=False) if reply.status == "refused"}
+    assert sorted(said) == sorted(BROKEN)
+    assert said[b"site/old.py"].startswith("SyntaxError: ")
+    assert said[b"site/old.py"].endswith("(line 1)")
 
 
-def test_a_source_that_is_not_there_fails_the_run(tmp_path: Path) -> None:
-    (tmp_path / "work").write_bytes(worklist([b"absent.py"]))
-    (tmp_path / "compile.py").write_bytes(script())
-    line = command(
-        python=sys.executable, script=str(tmp_path / "compile.py"), worklist=str(tmp_path / "work"), tree=str(tmp_path),
-        out=str(tmp_path), jobs=1,
-    )  # fmt: skip
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "absent.py" in done.stderr
-    assert "FileNotFoundError" in done.stderr
+def test_a_compiler_that_cannot_leave_what_it_made_is_told_as_one_that_crashed(compiler: Compiler) -> None:
+    asked = request(b"a.py", b"x = %d" % 10**900) + request(b"b.py", b"") + PAUSE
+    found = compiler.replies(sys.executable, asked, largest=300)
+    assert [reply.status for reply in found] == ["crashed", "compiled", "paused"]
+    assert found[0].reason.startswith("ended with 2")
+
+
+def test_places_begin_again_after_a_pause(compiler: Compiler) -> None:
+    one = request(b"a.py", b"x = 1")
+    found = compiler.replies(sys.executable, one + one + PAUSE + one + PAUSE)
+    assert [(reply.place, reply.status) for reply in found] == [
+        (0, "compiled"), (0, "compiled"), (1, "compiled"), (1, "paused"), (2, "paused"),
+    ]  # fmt: skip
 
 
 def test_sources_are_the_regular_python_files_below_the_paths_but_for_excluded_ones() -> None:
@@ -178,11 +201,11 @@ def test_byte_code_lies_beside_its_source() -> None:
     assert byte_code_path(b"x.py", "3.12") == b"__pycache__/x.cpython-312.pyc"
 
 
-def test_a_report_is_read_and_anything_else_is_refused() -> None:
-    paths = (b"a.py", b"b.py")
-    assert read_report(paths, b"1 SyntaxError: bad (line 3)\n") == (
-        Skipped(path=b"b.py", reason="SyntaxError: bad (line 3)"),
-    )
-    for output in (b"hello\n", b"2 x\n", b"-1 x\n"):
-        with pytest.raises(BuildFailed):
-            read_report(paths, output)
+def test_replies_are_read_from_pieces_of_any_size_and_anything_else_is_refused() -> None:
+    told = b"\0\0\0\1\1\0\0\0\3bad" + b"\0\0\0\0\0\0\0\0\0"
+    whole = [Reply(place=1, status="refused", data=b"bad"), Reply(place=0, status="compiled", data=b"")]
+    assert list(Replies().take(told)) == whole
+    replies = Replies()
+    assert [reply for byte in told for reply in replies.take(bytes([byte]))] == whole
+    with pytest.raises(BuildFailed, match="something else than its replies"):
+        list(Replies().take(b"hello, world"))

@@ -6,24 +6,17 @@ Edge: the store, the sandbox.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 
-from derive.build.builders.script import run_in_sandbox
+from derive.build.compile_server import CompileServer, own_server
 from derive.build.context import Context
 from derive.canonical import Digest, Json, digest_document, escape, sha256, unescape
 from derive.derivations.model import Output, ResolvedDerivation, TreeOutput
-from derive.sandbox.request import Program
-from derive.sandbox.scratch import ScratchFolders, scratch_folders
-from derive.trees.listing import EMPTY, File, Listing
-from derive.trees.materialise import materialise
+from derive.errors import BuildFailed
+from derive.store.protocol import read_all
+from derive.trees.listing import EMPTY, File, Listing, nar_key
 from derive.trees.pack import NewFile, add_members
-from derive.trees.scan import scan_folder
 from derive.wheels import bytecode
-
-_INTERPRETER = "/usr/bin/python"
 
 
 def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]:
@@ -46,19 +39,37 @@ def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]
     return {"out": TreeOutput(out)}
 
 
-def _compiled_now(
-    request: ResolvedDerivation, context: Context, listing: Listing, sources: tuple[bytes, ...]
-) -> Listing:
-    store = context.store
-    with scratch_folders(Path(context.scratch).parent) as folders:
-        materialise(store, Listing.of({path: listing[path] for path in sources}), folders.top / "tree")
-        output = _compile(request, context, folders, sources)
-        for skipped in bytecode.read_report(sources, output):
-            context.log(f"not compiled: {escape(skipped.path)}: {skipped.reason}")
+def _compiled_now(request: ResolvedDerivation, context: Context, listing: Listing, sources: Sequence[bytes]) -> Listing:
+    """Compile, and write the byte code into one pack, in the order of the tree that it becomes."""
+    python = str(request.arguments["python"])
+    ordered = sorted(sources, key=lambda path: nar_key(bytecode.byte_code_path(path, python)))
+    contents = ((path, read_all(context.store, _file(listing, path))) for path in ordered)
+    skipped: dict[bytes, str] = {}
+
+    def compiled(server: CompileServer) -> Iterator[tuple[bytes, NewFile]]:
+        for path, reply in zip(ordered, server.compile(contents, context), strict=True):
+            if reply.status == "crashed":
+                raise BuildFailed(f"the byte-code compiler crashed at {escape(path)}", detail=(reply.reason.strip(),))
+            if reply.status == "refused":
+                skipped[path] = reply.reason
+            else:
+                yield bytecode.byte_code_path(path, python), NewFile(executable=False, chunks=[reply.data])
+
+    servers = None if context.from_nothing else context.compilers
+    lent = own_server(request, context) if servers is None else servers.lent(request, context)
+    with lent as server:
         # Not searched for the sandbox's paths as scripts' outputs are: constants are the sources' own, and what the
         # compiler adds, the name of the source, is given to it.
-        with scan_folder(folders.out, own=True) as found:
-            return add_members(store, found.members())
+        found = add_members(context.store, compiled(server))
+    for path in sorted(skipped):
+        context.log(f"not compiled: {escape(path)}: {skipped[path]}")
+    return found
+
+
+def _file(listing: Listing, path: bytes) -> File:
+    file = listing[path]
+    assert isinstance(file, File)
+    return file
 
 
 def _compiled_before(
@@ -91,32 +102,6 @@ def _memo_key(request: ResolvedDerivation, context: Context) -> Digest:
             "step": context.name,
         }
     )
-
-
-def _compile(
-    request: ResolvedDerivation, context: Context, folders: ScratchFolders, sources: tuple[bytes, ...]
-) -> bytes:
-    tool = folders.top / "tool"
-    files = {bytecode.SCRIPT.encode(): bytecode.script(), b"worklist": bytecode.worklist(sources)}
-    members = [(path, NewFile(executable=False, chunks=[data])) for path, data in files.items()]
-    materialise(context.store, add_members(context.store, members), tool)
-    command = bytecode.command(
-        python=f"{_INTERPRETER}{request.arguments['python']}",
-        script=f"/in/tool/{bytecode.SCRIPT}",
-        worklist="/in/tool/worklist",
-        tree="/in/tree",
-        out="/out",
-        jobs=context.jobs,
-    )
-    said = bytearray()
-
-    def log(data: bytes) -> None:
-        said.extend(data)
-        context.log_bytes(data)
-
-    inputs = {"tool": os.fsencode(tool), "tree": os.fsencode(folders.top / "tree")}
-    run_in_sandbox(request, replace(context, log_bytes=log), folders, Program(argv=command), inputs, {})
-    return bytes(said)
 
 
 def _texts(document: Json) -> Sequence[str]:

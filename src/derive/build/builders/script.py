@@ -18,7 +18,7 @@ from derive.sandbox.outputs import take_output
 from derive.sandbox.references import Allowance
 from derive.sandbox.request import Command, SandboxRequest, Script, root_entries
 from derive.sandbox.scratch import ScratchFolders, scratch_folders
-from derive.sandbox.spec import sandbox_spec
+from derive.sandbox.spec import SandboxSpec, sandbox_spec
 from derive.store.protocol import Store
 from derive.trees.materialise import materialise
 from derive.trees.pack import NewFile, add_members
@@ -61,8 +61,28 @@ def run_in_sandbox(
     doer: str = "script",
 ) -> None:
     """Run a command over the ``root`` input; raises what its outcome is, if not success, of the ``doer``."""
+    outcome = context.sandbox().run(
+        sandbox_over(request, context, folders, command, sources, environment),
+        log=lambda line: context.log_bytes(line + b"\n"),
+        timeout_s=context.timeout_s,
+        cancel=context.cancel,
+    )
+    failure = failure_of(outcome, name=context.name, log=None, doer=doer)
+    if failure is not None:
+        raise failure
+
+
+def sandbox_over(
+    request: ResolvedDerivation,
+    context: Context,
+    folders: ScratchFolders,
+    command: Command,
+    sources: Mapping[str, bytes],
+    environment: Mapping[str, str],
+) -> SandboxSpec:
+    """Return the sandbox of a command over the ``root`` input, which is laid out on disk."""
     root = request.tree("root")
-    spec = sandbox_spec(
+    return sandbox_spec(
         SandboxRequest(
             root=os.fsencode(context.store.folder(root)),
             root_entries=root_entries(context.store.listing(root)),
@@ -75,15 +95,6 @@ def run_in_sandbox(
             devices=None if folders.devices is None else os.fsencode(folders.devices),
         )
     )
-    outcome = context.sandbox().run(
-        spec,
-        log=lambda line: context.log_bytes(line + b"\n"),
-        timeout_s=context.timeout_s,
-        cancel=context.cancel,
-    )
-    failure = failure_of(outcome, name=context.name, log=None, doer=doer)
-    if failure is not None:
-        raise failure
 
 
 def write_files(store: Store, top: Path, files: Json) -> Path:

@@ -304,4 +304,6 @@ def _json(document: Mapping[str, Any]) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(_main(sys.argv[1:]))
+    ended = _main(sys.argv[1:])
+    sys.stdout.flush()
+    os._exit(ended)  # what TileLang and torch do at the end of a process takes a second, and all is written
