@@ -111,7 +111,8 @@ def _differs(args: argparse.Namespace, name: str, done: DerivedImage, store: Loc
     for one in done.differences:
         note(_explain(one))
         lines = differ_outputs(one.derivation, one.first, one.second, (store, store), IN_PASSING)
-        note("".join(f"       {line}\n" for line in render(lines, colour=False).splitlines()))
+        for line in render(lines, colour=False).splitlines():
+            note(f"       {line}")
     if wants_json(args):
         differences = [difference.document() for difference in done.differences]
         answer_record("image", name, {"digest": str(done.manifest), "differences": differences})
