@@ -11,7 +11,7 @@ import errno
 import platform
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Protocol
@@ -20,6 +20,7 @@ from derive.build.builders import VERSIONS
 from derive.build.context import Build, Context, Fetch
 from derive.build.engine import engine_digest
 from derive.build.noting import Notes, note_reused
+from derive.build.order import Order
 from derive.build.plan import Action, Knowledge, Known, Plan, Step, resolved_of
 from derive.build.prices import FETCHES_AT_ONCE
 from derive.canonical import Digest
@@ -232,7 +233,7 @@ class Executor:
         fetchers: ThreadPoolExecutor,
         workers: ThreadPoolExecutor,
     ) -> None:
-        order = _Order(pending)
+        order = Order(pending)
 
         def submit(steps: Iterable[Step]) -> None:
             for step in steps:
@@ -368,34 +369,6 @@ class Executor:
             from_nothing=from_nothing,
         )
         return self.builders[resolved.builder](resolved, context)
-
-
-class _Order:
-    """Which steps wait for which others of a plan."""
-
-    def __init__(self, pending: Sequence[Step]) -> None:
-        self._waiting = {step.derivation.id: step for step in pending}
-        self._blockers = {
-            key: {r.derivation.id for r in step.derivation.inputs.values()} & self._waiting.keys()
-            for key, step in self._waiting.items()
-        }
-        self._dependents: dict[Digest, list[Digest]] = {}
-        for key, needs in self._blockers.items():
-            for need in needs:
-                self._dependents.setdefault(need, []).append(key)
-
-    def ready(self) -> list[Step]:
-        """Return the steps that wait for nothing."""
-        return [step for key, step in self._waiting.items() if not self._blockers[key]]
-
-    def done(self, step: Step) -> list[Step]:
-        """Return the steps that waited for this one alone."""
-        freed = []
-        for dependent in self._dependents.get(step.derivation.id, ()):
-            self._blockers[dependent].discard(step.derivation.id)
-            if not self._blockers[dependent]:
-                freed.append(self._waiting[dependent])
-        return freed
 
 
 def _compile_servers() -> CompileServers:
