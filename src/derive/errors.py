@@ -12,7 +12,9 @@ Core: no IO.
     |  |- UpstreamGone               an upstream no longer serves what the lock names
     |  |- HostRefuses                this machine cannot do it (namespaces, tools, space)
     |- Corrupt                       exit 3: bytes differ from what their name says
+    |  |- RecordEdited               exit 2: a record of the project, or a document of a release, was edited
     |- Missing                       exit 3: absent from the store
+    |  |- RecordGone                 exit 2: a document that a record names is not there
     `- Interrupted                   exit 130
 
 The command line formats them; nothing here prints or exits.
@@ -150,6 +152,18 @@ class Corrupt(DeriveError):
 
 class Missing(DeriveError):
     """The store does not hold what was asked for."""
+
+
+class RecordEdited(Corrupt):
+    """A record of the project, or a document that one names, is not as it was written: to a command it is input."""
+
+    exit_code = 2
+
+
+class RecordGone(Missing):
+    """A document that a record of the project names is not there."""
+
+    exit_code = 2
 
 
 class Interrupted(DeriveError):

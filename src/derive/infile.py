@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One file that a person named, or that lies where one may have put anything: read whole, and never waited for.
 
-Edge: reads one file. Imports nothing heavy.
+Edge: reads one file, or a stream. Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -10,10 +10,41 @@ import errno
 import os
 import stat
 from pathlib import Path
+from typing import IO
+
+from derive.errors import InputErrors
+from derive.words import unreadable
+
+LARGEST = 1 << 26
+"""Bytes of the largest document that a person may name: many times what any of them has."""
 
 
 class NotPlain(OSError):
     """A FIFO, device, socket, folder or link where a file is meant, or a file that is far too large."""
+
+
+def read_named(name: str | Path, *, largest: int = LARGEST, hint: str | None = None) -> bytes:
+    """Return the bytes of a file that a person named; ``hint`` is the next step where it is not there.
+
+    Raises:
+        InputErrors: when it is absent, cannot be read, is no regular file, or is larger than ``largest`` bytes.
+    """
+    try:
+        return read_plain(Path(name), largest)[0]
+    except FileNotFoundError:
+        raise InputErrors.one("no such file", where=str(name), hint=hint) from None
+    except OSError as error:
+        raise InputErrors.one(unreadable(error), where=str(name)) from error
+    except ValueError as error:
+        raise InputErrors.one("cannot be read: no name of a file", where=repr(str(name))) from error
+
+
+def read_stream(stream: IO[bytes], name: str, *, largest: int = LARGEST) -> bytes:
+    """Return all that a stream brings; raises InputErrors when that is more than ``largest`` bytes."""
+    data = stream.read(largest + 1)
+    if len(data) > largest:
+        raise InputErrors.one(f"cannot be read: larger than {largest} bytes", where=name)
+    return data
 
 
 def read_plain(path: Path, largest: int, *, follow: bool = True) -> tuple[bytes, int]:

@@ -97,7 +97,8 @@ def _target(name: str, found: os.stat_result | None) -> Path:
         raise InputErrors.one(f"this is {kind}, and what is written is one file", where=name)
     target = Path(os.path.realpath(name))
     if not target.parent.is_dir():
-        raise InputErrors.one(f"the folder {target.parent} does not exist", where=name)
+        hint = f"make it first: mkdir -p {target.parent}"
+        raise InputErrors.one(f"the folder {target.parent} does not exist", where=name, hint=hint)
     return target
 
 

@@ -8,6 +8,7 @@ is recognised by the digests of what is read here.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -32,6 +33,9 @@ _PLATFORMS = ("linux/amd64", "linux/arm64")
 _LINK = "a link: content files are ordinary files"
 _KEYS = {"format", "default-image", "build-platform"}
 _TRUST = "trust"
+_DEPLOY = "deploy"
+_PUBLISHED = "published-branch"
+_REMOTE_BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +156,26 @@ def declared_policy(root: Path) -> Policy | None:
     return policy
 
 
+def published_branch(root: Path) -> str | None:
+    """Return the remote's branch that a promotion lies on before production deploys it, None where none is named.
+
+    Raises:
+        InputErrors: when there is no project, or its ``[tool.derive.deploy]`` is wrong.
+    """
+    table = _require_table(root)
+    problems = _deploy_problems(table)
+    if problems:
+        raise InputErrors(problems)
+    deploy = table.get(_DEPLOY)
+    found = deploy.get(_PUBLISHED) if isinstance(deploy, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def is_remote_branch(text: str) -> bool:
+    """Say whether a text can name a branch of a remote, such as ``origin/main``."""
+    return _REMOTE_BRANCH.fullmatch(text) is not None and ".." not in text
+
+
 def _require_table(root: Path) -> dict[str, object]:
     file = root / "pyproject.toml"
     table = _table(file)
@@ -178,9 +202,8 @@ def _table(path: Path) -> dict[str, object] | None:
 
 def _setting_problems(table: Mapping[str, object]) -> list[Problem]:
     where = "pyproject.toml: tool.derive"
-    problems = [
-        Problem(where=f"{where}.{key}", message="unknown key") for key in sorted(table.keys() - _KEYS - {_TRUST})
-    ]
+    unknown = sorted(table.keys() - _KEYS - {_TRUST, _DEPLOY})
+    problems = [Problem(where=f"{where}.{key}", message="unknown key") for key in unknown]
     problems += [Problem(where=f"{where}.{key}", message="this key is missing") for key in sorted(_KEYS - table.keys())]
     if table.get("format", 1) != 1:
         detail = expected_got(1, table["format"])
@@ -193,7 +216,19 @@ def _setting_problems(table: Mapping[str, object]) -> list[Problem]:
         problems.append(Problem(where=f"{where}.build-platform", message="no such platform", detail=detail))
     if not isinstance(table.get("default-image", "-"), str) or table.get("default-image") == "":
         problems.append(Problem(where=f"{where}.default-image", message="not a name"))
-    return [*problems, *_trust(table)[1]]
+    return [*problems, *_deploy_problems(table), *_trust(table)[1]]
+
+
+def _deploy_problems(table: Mapping[str, object]) -> list[Problem]:
+    where, found = f"pyproject.toml: tool.derive.{_DEPLOY}", table.get(_DEPLOY, {})
+    if not isinstance(found, dict):
+        return [Problem(where=where, message="not a table")]
+    problems = [Problem(where=f"{where}.{key}", message="unknown key") for key in sorted(found.keys() - {_PUBLISHED})]
+    branch = found.get(_PUBLISHED, "origin/main")
+    if not isinstance(branch, str) or not is_remote_branch(branch):
+        message, hint = "not a branch of a remote", "write REMOTE/BRANCH, as origin/main"
+        problems.append(Problem(where=f"{where}.{_PUBLISHED}", message=message, hint=hint))
+    return problems
 
 
 def _trust(table: Mapping[str, object]) -> tuple[Policy | None, list[Problem]]:

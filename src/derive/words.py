@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+LAST_S = 253_402_300_799
+"""The last second of the year 9999, in seconds since 1970: no later day can be written."""
+
 _SHORT = 8
 _FEW_WORDS = 24
 
@@ -50,6 +53,11 @@ def duration_text(duration_ns: int) -> str:
 def count_text(count: int, one: str, many: str = "") -> str:
     """Write a number of things: ``1 patch``, ``2 patches``; ``many`` defaults to ``one`` with an s."""
     return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def releases_text(made: int, historical: int) -> str:
+    """Write how many releases there are: ``2 releases``, ``2 releases and 18 historical``."""
+    return count_text(made, "release") + (f" and {historical} historical" if historical else "")
 
 
 def nearest(word: object, words: Iterable[object], alike: float | None = None) -> str | None:

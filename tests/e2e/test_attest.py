@@ -69,7 +69,7 @@ def images_alone(derived: Derived, target: Path) -> Path:
     return target
 
 
-def test_an_image_stays_what_it_is_when_it_is_attested_and_its_attestations_hold(
+def test_r3_an_image_stays_what_it_is_when_it_is_attested_and_its_attestations_hold(
     derived: Derived, place: Place, tmp_path: Path
 ) -> None:
     image = derived.digests[AMD64]

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +15,7 @@ from typing import Any
 import pytest
 
 from derive.canonical import decode
-from support.cli import Ran
+from support.cli import Ran, command, environment
 from support.small import PATCH, Small, run_here, small_project
 
 SECOND = PATCH.replace("greet the world", "run twice").replace("greeting", "run").partition("@@")[0] + (
@@ -118,6 +121,36 @@ def test_what_was_stopped_says_what_is_known_and_goes_on_from_there(two: Two) ->
     assert body["remembered"] == 5
     assert two.runs == before + 5 + body["runs"]
     assert len(body["found"]) == 2
+
+
+def test_a_command_whose_time_is_up_cannot_be_judged(two: Two) -> None:
+    ran = two.bisect("--timeout", "1", command=("sleep", "60"))
+    assert (ran.code, ran.out) == (1, "")
+    assert "cannot be judged: the command did not end within 1 s" in ran.err
+    assert two.bisect("--timeout", "0").code == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_stopped_before_anything_was_judged_it_says_so_and_leaves_nothing(
+    two: Two, tmp_path: Path, number: signal.Signals
+) -> None:
+    script = f"echo $DERIVE_BISECT_PROJECT > {tmp_path}/asked; sleep 300 & echo $! > {tmp_path}/own; wait"
+    words = command("bisect", str(two.before), ".", "--project", str(two.small.root), "--", "sh", "-c", script)
+    started = subprocess.Popen(words, env=environment(two.small.environment), stdout=subprocess.PIPE)
+    own = tmp_path / "own"
+    until = time.monotonic() + 60
+    while not (own.exists() and own.read_text()) and time.monotonic() < until:
+        time.sleep(0.05)
+    started.send_signal(number)
+    out, _ = started.communicate(timeout=20)
+    said = b"stopped: nothing was judged, and nothing is known of the 12 edits between A and B\n"
+    assert (started.returncode, out) == ((130, said) if number is signal.SIGTERM else (-9, b""))
+    until = time.monotonic() + 20
+    while Path(f"/proc/{own.read_text().strip()}").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{own.read_text().strip()}").exists()
+    assert two.bisect("--timeout", "1", command=("sleep", "60")).code == 1
+    assert not Path((tmp_path / "asked").read_text().strip()).exists()
 
 
 def test_a_dry_run_says_what_goes_together_and_costs_what_and_runs_nothing(two: Two) -> None:

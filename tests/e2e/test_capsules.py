@@ -105,6 +105,34 @@ def test_where_everything_of_a_release_is_is_counted_and_the_score_is_kept(packe
     assert scores[0] < scores[1] == 10_000
 
 
+def test_sizes_are_the_same_whoever_holds_what_is_counted(packed: Packed, tmp_path: Path) -> None:
+    asked = ("capsule", "verify", "r-1", "--offline", "--json")
+    env = {**NOWHERE, "DERIVE_STORE": str(tmp_path / "none")}
+    ran = [
+        packed.small.here(*asked, env=NOWHERE),
+        packed.small.here(*asked, env=env),
+        packed.small.here(*asked, "--capsule", str(packed.file), env=env),
+    ]
+    sizes = [{row["kind"]: row["size_bytes"] for row in json.loads(one.out)["body"]["kinds"]} for one in ran]
+    assert sizes[0] == sizes[1] == sizes[2]
+    assert 0 not in sizes[0].values()
+
+
+def test_as_many_blobs_are_announced_as_written_and_found(packed: Packed, tmp_path: Path) -> None:
+    ran = packed.small.here("capsule", "create", "r-1", "--without-engine", "--output", str(tmp_path / "new"))
+    blobs = len(list((tmp_path / "new/blobs/sha256").iterdir()))
+    assert f"to write: {blobs} blobs" in ran.err
+    assert f"r-1: {blobs} blobs" in ran.err
+    assert f"{blobs} blobs hashed" in run_here("capsule", "verify", str(tmp_path / "new")).err
+
+
+@pytest.mark.parametrize("name", ["x.zip", "x.tar.gz", "x.tar.ZST", "x.TAR"])
+def test_what_looks_like_an_archive_that_no_capsule_is_is_refused(packed: Packed, tmp_path: Path, name: str) -> None:
+    ran = packed.small.here("capsule", "create", "r-1", "--output", str(tmp_path / name))
+    assert (ran.code, "hint: name a folder, or one file: x.tar" in ran.err) == (2, True)
+    assert not list(tmp_path.iterdir())
+
+
 def test_mirrors_are_asked_without_fetching_and_one_that_is_dead_is_said_once(packed: Packed, tmp_path: Path) -> None:
     env = {"DERIVE_STORE": str(tmp_path / "none")}
     asked = ("capsule", "verify", "r-1", "--without-engine", "--json")
@@ -230,6 +258,16 @@ def test_r4_a_capsule_without_the_deb_is_named_among_what_was_tried(tmp_path: Pa
         assert ran.code == 3
         assert f"{tmp_path / 'less.tar'}: has no such file" in ran.err
         assert "derive lock --update notes" in ran.err
+
+
+def test_without_a_mirror_for_the_engine_the_next_step_is_one_that_helps(packed: Packed, tmp_path: Path) -> None:
+    ran = packed.small.here("capsule", "create", "r-1", "--output", str(tmp_path / "kept.tar"))
+    assert ran.code == 3
+    assert "engine's   fetch-deb bubblewrap" in ran.err
+    assert "derive lock" not in ran.err
+    hint = "name a capsule or an archive that has them in DERIVE_ARCHIVES"
+    assert f"hint: {hint}; what is the engine's own may be left out: --without-engine" in ran.err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_capsule_folder_is_an_oci_layout_of_one_manifest_a_release(packed: Packed) -> None:

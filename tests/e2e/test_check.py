@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -112,6 +113,18 @@ def test_a_bit_that_changes_is_caught(small: Small) -> None:
     assert code == 1
     assert len(differences) == 1
     assert differences[0].startswith("differs: hello, output out: usr/share/hello/greeting, executable ")
+
+
+def test_one_derivation_alone_is_checked_and_what_differs_is_told(small: Small) -> None:
+    well = small.here("build", "hello", "--check")
+    assert (well.code, well.answer.startswith("sha256:")) == (0, True)
+    assert "steps: no differences" in well.err
+    add_to_script(small, 'echo $DERIVE_JOBS > "$DERIVE_OUT/usr/share/hello/number"')
+    ran = small.here("build", "hello", "--check", "--jobs", "2")
+    assert (ran.code, ran.out) == (1, "")
+    assert "differs: hello, output out: usr/share/hello/number, contents, at byte 0" in ran.err
+    told = json.loads(small.here("build", "hello", "--check", "--json", "--jobs", "2").out)["body"]
+    assert [(one["path"], one["offset_bytes"]) for one in told["differences"]] == [("usr/share/hello/number", 0)]
 
 
 def test_what_a_check_found_changes_neither_the_digest_nor_what_is_kept(small: Small) -> None:

@@ -119,7 +119,7 @@ def test_only_the_sources_that_a_patch_changed_are_compiled(patched: Patched) ->
     assert last == f"{count} sources, {count - 1} of them compiled before"
 
 
-def test_a_header_edited_gives_the_same_digest_warm_and_where_the_wheel_is_built_again(
+def test_r5_a_header_edited_gives_the_same_digest_warm_and_where_the_wheel_is_built_again(
     patched: Patched, derived: Derived, other: Path, tmp_path: Path
 ) -> None:
     edit(other / PATCH, "Origin: vendor", "Origin: other, a friend\nAuthor: Somebody <somebody@example.org>")

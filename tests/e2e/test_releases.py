@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import random
 import shutil
 from collections.abc import Iterator
@@ -14,6 +16,8 @@ import pytest
 
 from derive.records.chain import DOCUMENTS, read_chain, verify
 from derive.records.folder import files_below
+from derive.releases import service
+from derive.store.local import LocalStore
 from support.chained import two_releases
 from support.cli_driver import Driver
 from support.releasing import RECIPE, commit, released_project
@@ -103,6 +107,57 @@ def test_everything_wrong_with_the_question_is_said_and_nothing_is_written(small
     assert "shapes.ring" in small.here("release", "one", "--recipe", "serve", "--platform", "linux/arm64").err
     assert "no recipe is called 'sevre'" in small.here("release", "one", "--recipe", "sevre").err
     assert not (small.root / "records").exists()
+
+
+def test_a_name_that_another_release_has_is_refused_before_anything_is_built(small: Small, tmp_path: Path) -> None:
+    assert small.here("release", "one", "--recipe", "serve").code == 0
+    small.edit("recipes/serve.toml", "port = 8080", "port = 8081")
+    bare = Small(small.root, tmp_path / "bare", small.server, small.home)
+    for more in ((), ("--dry-run",)):
+        ran = bare.here("release", "one", "--recipe", "serve", *more)
+        assert ran.code == 2
+        assert "0001-one.json: the name 'one' is taken, and this is another release" in ran.err
+        assert "differs   recipes: serve" in ran.err
+    assert not bare.store.exists()
+
+
+def test_a_release_under_a_second_name_is_refused_and_a_dry_run_says_so_without_building(
+    small: Small, tmp_path: Path
+) -> None:
+    assert small.here("release", "one", "--recipe", "serve").code == 0
+    bare = Small(small.root, tmp_path / "bare", small.server, small.home)
+    dry = bare.here("release", "two", "--recipe", "serve", "--dry-run")
+    assert not bare.store.exists()
+    for ran in (dry, small.here("release", "two", "--recipe", "serve")):
+        assert ran.code == 2
+        assert "0001-one.json: this release is 'one' already" in ran.err
+
+
+def test_where_the_store_is_full_after_the_record_was_written_that_is_said_and_again_ends_it(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(store: LocalStore, *_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(store.root / "tmp" / "staged"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(service, "keep_release", full)
+        ran = small.here("release", "one", "--recipe", "serve")
+    assert (ran.code, ran.out) == (3, "")
+    assert "0001-one.json is written, and there is no space in the store to keep what it names" in ran.err
+    assert "run the same command again: it ends the work" in ran.err
+    again = small.here("release", "one", "--recipe", "serve")
+    assert again.code == 0, again.err
+    assert "release one@content" in small.here("store", "gc", "--dry-run").answer
+
+
+def test_what_was_not_derived_into_a_store_is_called_what_was_typed(small: Small, tmp_path: Path) -> None:
+    assert small.here("release", "one", "--recipe", "serve").code == 0
+    bare = Small(small.root, tmp_path / "bare", small.server, small.home)
+    for command in ("sbom", "provenance"):
+        ran = bare.here(command, "release:one")
+        assert ran.code == 3
+        assert "the image of release:one was not derived into this store" in ran.err
+        assert "derive records checkout one --output then" in ran.err
 
 
 def test_an_edited_record_is_named_and_the_exit_code_is_1(small: Small) -> None:

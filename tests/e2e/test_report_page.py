@@ -23,13 +23,14 @@ from support.cli import CHECKOUT, derive
 from support.reported import everything
 from support.require import skip_or_fail
 
-WIDTHS = (390, 1280)
+WIDTHS = (390, 1200, 1280)
+FRAME = '<iframe src="page.html" style="width:{}px;height:2000px;border:0"></iframe>'
 FRAMES = """<!DOCTYPE html><title>frames</title><body style="margin:0">
-<iframe src="page.html" style="width:390px;height:2000px;border:0"></iframe>
-<iframe src="page.html" style="width:1280px;height:2000px;border:0"></iframe>
+FRAME
 <pre></pre><script>onload = () => { document.querySelector("pre").textContent = [...document.querySelectorAll("iframe")]
 .map(frame => frame.contentDocument.documentElement)
-.map(root => [root.clientWidth, root.scrollWidth, root.scrollHeight].join(" "))
+.map(root => [root.clientWidth, root.scrollWidth, root.scrollHeight,
+root.querySelector(".every").parentNode.scrollWidth - root.querySelector(".every").parentNode.clientWidth].join(" "))
 .join(";") }</script>"""
 
 
@@ -75,7 +76,7 @@ def test_the_page_in_a_browser_is_drawn_fits_its_width_and_says_no_error(
     chromium = browser()
     ran = report(project, "--output", str(tmp_path / "page.html"))
     assert ran.code == 0, ran.err
-    (tmp_path / "frames.html").write_text(FRAMES)
+    (tmp_path / "frames.html").write_text(FRAMES.replace("FRAME", "".join(FRAME.format(one) for one in WIDTHS)))
     shown = subprocess.run(
         [
             chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
@@ -88,8 +89,9 @@ def test_the_page_in_a_browser_is_drawn_fits_its_width_and_says_no_error(
     measured = re.search(r"<pre>([0-9 ;]+)</pre>", shown.stdout)
     assert measured is not None, shown.stderr[-2000:]
     frames = [tuple(map(int, one.split())) for one in measured[1].split(";")]
-    assert [(shown_width, whole_width) for shown_width, whole_width, _ in frames] == [(one, one) for one in WIDTHS]
-    assert all(height > 1500 for _, _, height in frames)
+    assert [(shown_width, whole_width) for shown_width, whole_width, *_ in frames] == [(one, one) for one in WIDTHS]
+    assert all(height > 1500 for _, _, height, _ in frames)
+    assert [hidden for *_, hidden in frames] == [0] * len(WIDTHS)  # of the table of releases nothing is cut off
     assert "CONSOLE" not in shown.stderr
     assert colours(tmp_path / "page.png") > 100
 
@@ -126,7 +128,7 @@ def test_the_page_is_the_answer_where_no_file_is_named_and_json_is_what_it_says(
     assert page.out.startswith("<!DOCTYPE html>")
     assert said["kind"] == "records-report"
     assert [one["name"] for one in said["body"]["releases"]] == ["e1", "e2", "e3", "demo-1", "demo-2", "demo-3"]
-    assert (page.code, page.err) == (0, "note: 6 releases, 10 records; the chain holds\n")
+    assert (page.code, page.err) == (0, "note: 3 releases and 3 historical, 10 records; the chain holds\n")
 
 
 def test_a_record_that_was_edited_is_said_and_ends_with_1(project: Path, report: Callable[..., Told]) -> None:

@@ -63,7 +63,7 @@ def test_what_a_patch_is_called_and_told_to_be_moves_nothing(
     assert not before["build"]
 
 
-def test_a_patch_header_edited_gives_the_same_digest_where_all_is_built(
+def test_r5_a_patch_header_edited_gives_the_same_digest_where_all_is_built(
     derived: Derived, warm: Path, checkout: Path
 ) -> None:
     edit_header(checkout)
@@ -112,6 +112,13 @@ def test_the_order_in_which_platforms_are_asked_for_moves_nothing(small: Small, 
         digests.append(found)
     assert digests[0] == digests[1]
     assert len(set(digests[0].values())) == 2
+
+
+def test_r5_a_patch_header_edited_gives_the_same_digest_warm_and_cold(small: Small, tmp_path: Path) -> None:
+    before = small.here("image").answer
+    small.edit("patches/hello/0001-greet.patch", "Description: greet the world", "Description: say it to all")
+    assert small.here("image").answer == before, "warm"
+    assert small.here("image", "--store", str(tmp_path / "cold")).answer == before, "cold"
 
 
 # Each alone, where it is cheap, so that a failure of the cold run above has a name.

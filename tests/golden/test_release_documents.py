@@ -21,9 +21,11 @@ ADVICE = "where the form moved, the document needs another version, and docs/for
 
 
 def formed(value: Any) -> Any:
-    """Return a document without its hashes; of derivations, the first of each builder by name."""
+    """Return a document without its hashes; of derivations, the first of each builder, with its inputs by name."""
     if isinstance(value, dict) and value and all(re.fullmatch(r"[0-9a-f]{64}", key) for key in value):
-        rows = sorted(value.values(), key=lambda row: (row["builder"], row["name"]), reverse=True)
+        names = [value[key]["name"] for key in sorted(value)]
+        named = [{**row, "inputs": sorted(f"place of {names[at]}" for at in row["inputs"])} for row in value.values()]
+        rows = sorted(named, key=lambda row: (row["builder"], row["name"]), reverse=True)
         return [formed(row) for row in {row["builder"]: row for row in rows}.values()]
     if isinstance(value, dict):
         return {key: formed(item) for key, item in value.items()}

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import chdir, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,10 +22,10 @@ from derive.canonical import Digest, Json
 from derive.lock.documents import DebEntry, render_lock
 from support.archives import Tar, deb, folder
 from support.cli import Ran, derive, environment
+from support.engine import BuiltEngine
 from support.releasing import released_project
 from support.servers import Reply
-from support.small import Small, base_lock, deb_entry
-from support.variants import copy_store
+from support.small import Small, base_lock, deb_entry, run_here
 
 SCRIPT = "derivations/small/build.sh"
 
@@ -35,6 +39,8 @@ mv inner.tar n
 busybox tar -cf "$DERIVE_OUT/usr/share/hello/third-party.tar" n
 """
 """Writes a random number, and an archive within an archive whose size is always the same."""
+
+_ONE = ("linux/amd64",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,12 @@ class Lost:
             timeout_s=180,
         )
 
+    def look(self, *arguments: str, capsule: Path | None = None, cwd: Path | None = None) -> Ran:
+        """Audit without building anything, in this process: from a capsule, or in a folder with what that holds."""
+        named = () if cwd is not None else ("--capsule", str(capsule or self.capsule))
+        with chdir(cwd or self.empty):
+            return run_here("audit", *arguments, "--shallow", *named, env=self.environment)
+
     @property
     def environment(self) -> dict[str, str]:
         """Variables under which nothing is served, and the store holds the engine alone."""
@@ -82,22 +94,45 @@ class Lost:
         )
 
 
-def release_and_lose(place: Path, ground: Path) -> Lost:
+def lean_copy(store: Path, target: Path, *trees: Digest) -> Path:
+    """Copy a store with all that it knows and every blob; of its unpacked trees, which are many links, these alone."""
+    target.mkdir()
+    for part in store.iterdir():
+        if part.name in {"blobs", "listings"}:
+            shutil.copytree(part, target / part.name, copy_function=os.link if part.name == "blobs" else shutil.copy2)
+        elif part.is_dir():
+            (target / part.name).mkdir()  # what another process stages in there is nobody's to copy
+        elif not part.name.startswith("derive.sqlite"):
+            shutil.copy2(part, target / part.name)
+    for tree in trees:
+        path = f"trees/{tree.hex}"
+        shutil.copytree(store / path, target / path, symlinks=True, copy_function=os.link)
+    whole, copy = (sqlite3.connect(folder / "derive.sqlite") for folder in (store, target))
+    with closing(whole), closing(copy):
+        whole.backup(copy)
+    return target
+
+
+def release_and_lose(place: Path, engine: BuiltEngine) -> Lost:
     """Make three releases, for a lock bump, a changed patch and a changed recipe, and one that gives random bytes.
 
+    The first is of both platforms, and the others of one.
     The store in which they are made, which ``lost-store`` is afterwards, has the engine too.
     """
-    capsule, releases, images = place / "capsule", {}, {}
+    capsule, ground = place / "capsule", lean_copy(engine.store, place / "ground", engine.tree)
+    releases: dict[str, str] = {}
+    images: dict[str, Mapping[str, str]] = {}
     with released_project(place) as small:
-        copy_store(ground, small.store)
-        for name, change in (
-            ("first", bump_lock),
-            ("second", lambda one: one.edit("patches/hello/0001-greet.patch", "+hello, world", "+hello, all")),
-            ("third", lambda one: one.edit("recipes/serve.toml", "64MiB", "128MiB")),
-            ("dice", lambda one: one.write(SCRIPT, (one.root / SCRIPT).read_text() + RANDOM)),
+        lean_copy(engine.store, small.store, engine.tree)
+        for name, platforms, change in (
+            ("first", ("linux/amd64", "linux/arm64"), bump_lock),
+            ("second", _ONE, lambda one: one.edit("patches/hello/0001-greet.patch", "+hello, world", "+hello, all")),
+            ("third", _ONE, lambda one: one.edit("recipes/serve.toml", "64MiB", "128MiB")),
+            ("dice", _ONE, lambda one: one.write(SCRIPT, (one.root / SCRIPT).read_text() + RANDOM)),
         ):
             change(small)
-            releases[name] = small.here("release", name, "--recipe", "serve").answer
+            chosen = [word for platform in platforms for word in ("--platform", platform)]
+            releases[name] = small.here("release", name, "--recipe", "serve", *chosen).answer
             images[name] = body(small, name)
             pack(small, name, capsule)
     empty = place / "empty"

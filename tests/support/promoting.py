@@ -95,7 +95,7 @@ def promoted_project(place: Path) -> Iterator[Small]:
 
 
 def certify(small: Small, release: str, name: str) -> str:
-    """Have a builder certify a release, on a host of their own; return what is said beside the answer."""
+    """Have a builder certify a release, on this host under a name of theirs; return what is said beside the answer."""
     done = small.here("certify", release, "--key", name, env={"DERIVE_MACHINE_ID": HOSTS[name]})
     assert done.code == 0, done.err
     return done.err
@@ -115,11 +115,20 @@ def claim(small: Small, release: str, name: str, *, image: Digest | None = None,
         images=images,
         engine=known.release.engine.digest,
         version=known.release.engine.version,
-        host=host_here(known.digest, {VARIABLE: HOSTS[name]}),
+        host=host_here(known.digest, {VARIABLE: f"elsewhere-{HOSTS[name]}"}, machine(small.root.parent, name)),
         made_s=made_s,
     )
     key = Keyring(small.home / "derive").signing_key(name)
     return write_certificate(small.root, known.name, key.public.id, sign(PAYLOAD_TYPE, said.encoded(), (key,)))
+
+
+def machine(place: Path, name: str) -> Path:
+    """Write what tells another machine's start from the one here, and return the folder that stands for its root."""
+    root = place / f"machine-of-{name}"
+    boot = root / "proc/sys/kernel/random/boot_id"
+    boot.parent.mkdir(parents=True, exist_ok=True)
+    boot.write_text(f"boot of {name}\n")
+    return root
 
 
 def write_site_and_facts(folder: Path, gathered_s: int) -> tuple[str, list[str]]:

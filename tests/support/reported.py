@@ -59,8 +59,17 @@ class Records:
         }
         self.append("historical", name, {**body, **more})
 
-    def candidate(self, name: str, release: Release, facts: Facts, day: int, previous: str | None, why: str) -> None:
-        """Add a release with its documents, made so many days after START."""
+    def candidate(
+        self,
+        name: str,
+        release: Release,
+        facts: Facts,
+        day: int,
+        previous: str | None,
+        why: str,
+        texts: Mapping[str, Json] | None = None,
+    ) -> None:
+        """Add a release with its documents, made so many days after START; ``texts`` are its recipes' digests."""
         self.files[f"releases/{name}/release.json"] = release.encoded()
         self.files[f"releases/{name}/facts.json"] = facts.encoded()
         documents = {"release.json": str(sha256(release.encoded())), "facts.json": str(sha256(facts.encoded()))}
@@ -74,7 +83,7 @@ class Records:
             "why": why,
             "commit": None,
             "modified": False,
-            "texts": {},
+            "texts": texts or {},
             "evidence": [],
             "cost": {"duration_ns": None, "store_bytes": None},
         }

@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from derive.doctor import facts
 from derive.errors import InputErrors
-from derive.fabric.places import read_site
+from derive.fabric.places import read_bytes, read_site
 from derive.fabric.site_file import LARGEST
-from derive.infile import NotPlain, read_plain
+from derive.infile import LARGEST as LARGEST_NAMED
+from derive.infile import NotPlain, read_named, read_plain, read_stream
+from support.small import run_here
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "fabric" / "examples" / "ring4.toml"
@@ -70,6 +73,35 @@ def test_a_site_file_has_a_size_that_one_can_have(tmp_path: Path) -> None:
     large.write_bytes(EXAMPLE.read_bytes())
     os.truncate(large, LARGEST + 1)
     assert refused(large) == f"cannot be read: larger than {LARGEST} bytes"
+
+
+def problem_of(read: Callable[[], object]) -> tuple[str, str, str | None]:
+    with pytest.raises(InputErrors) as error:
+        read()
+    (problem,) = error.value.problems()
+    return problem.where, problem.message, problem.hint
+
+
+def test_a_document_that_a_person_names_is_an_ordinary_file_of_a_size_that_one_can_have(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"text")
+    assert read_named(tmp_path / "file", largest=4) == b"text"
+    assert problem_of(lambda: read_named("/dev/zero")) == ("/dev/zero", "cannot be read: no regular file", None)
+    assert problem_of(lambda: read_named("none", hint="make one")) == ("none", "no such file", "make one")
+    assert problem_of(lambda: read_named("a\0b"))[1] == "cannot be read: no name of a file"
+    os.truncate(tmp_path / "file", LARGEST_NAMED + 1)
+    assert problem_of(lambda: read_named(tmp_path / "file"))[1] == f"cannot be read: larger than {LARGEST_NAMED} bytes"
+
+
+def test_standard_input_is_read_no_further_than_that() -> None:
+    assert read_stream(io.BytesIO(b"text"), "standard input", largest=4) == b"text"
+    said = problem_of(lambda: read_stream(io.BytesIO(b"longer"), "standard input", largest=4))
+    assert said[:2] == ("standard input", "cannot be read: larger than 4 bytes")
+
+
+def test_facts_of_a_machine_are_not_read_from_a_device(tmp_path: Path) -> None:
+    assert problem_of(lambda: read_bytes(Path("/dev/zero"), "hint"))[1] == "cannot be read: no regular file"
+    ran = run_here("site", "init", "--facts", "/dev/zero", str(tmp_path / "site.toml"))
+    assert (ran.code, "/dev/zero: cannot be read: no regular file" in ran.err) == (2, True)
 
 
 def test_checks_do_not_wait_for_a_site_either(tmp_path: Path) -> None:

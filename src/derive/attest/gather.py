@@ -25,7 +25,7 @@ from derive.images.oci import named_blobs
 from derive.images.referrers import read_whole
 from derive.lock.documents import Lock
 from derive.lock.read import require_lock
-from derive.operands import ByDigest, Named, Working, parse_operand
+from derive.operands import ByDigest, Named, Released, Working, parse_operand
 from derive.project import Project
 from derive.store.local import LocalStore
 from derive.why.find import Finder, FoundBlob, FoundDerivation
@@ -42,7 +42,7 @@ def image_facts(
         Missing: when it was not derived into this store, or the store does not know all that it came from.
     """
     finder = Finder(store, project, platform)
-    operand = finder.as_digest(parse_operand(text or ".", platform))
+    operand = _operand(finder, text, platform)
     if isinstance(operand, ByDigest):
         found, parameters = _stored(finder, operand, project), None
         locks = _locks_here(project)
@@ -78,7 +78,7 @@ def image_here(
         facts = image_facts(store, project, text, platform)
     except Missing:
         finder = Finder(store, project, platform)
-        operand = finder.as_digest(parse_operand(text or ".", platform))
+        operand = _operand(finder, text, platform)
         found = finder.find(operand) if isinstance(operand, ByDigest) else None
         if isinstance(found, FoundBlob):
             return found.digest, None
@@ -86,6 +86,21 @@ def image_here(
             return parse_output(found.graph.outputs[found.id]["out"]).digest, None
         raise
     return facts.image, facts
+
+
+def _operand(finder: Finder, text: str | None, platform: Platform | None) -> Working | Named | ByDigest:
+    """Return what a text means, a release's image by its digest; raises Missing when that is not here."""
+    said = parse_operand(text or ".", platform)
+    operand = finder.as_digest(said)
+    if (
+        isinstance(said, Released)
+        and isinstance(operand, ByDigest)
+        and not finder.store.has_blob(Digest(operand.prefix))
+    ):
+        hint = f"lay its content out, and derive it there: derive records checkout {said.name} --output then"
+        detail = [f"image     sha256:{operand.prefix}"]
+        raise Missing(f"the image of {said} was not derived into this store", detail=detail, hint=hint)
+    return operand
 
 
 def _meant(operand: Working | Named, default: str, platform: Platform | None) -> tuple[str, Platform | None]:

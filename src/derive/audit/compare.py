@@ -17,7 +17,7 @@ from derive.releases.document import Release
 from derive.releases.facts import Facts, Realised
 
 Inputs = Mapping[Digest, Sequence[Digest]]
-"""The derivations that each derivation is built from, where that is known; fetches need not be among them."""
+"""The derivations that each derivation is built from, for all that differ and everything below them."""
 
 _ABSENT = "nothing"
 
@@ -96,6 +96,7 @@ def compare(recorded: tuple[Release, Facts], got: tuple[Release, Facts], platfor
     moved: list[Moved] = []
     absent: list[str] = []
     added: list[str] = []
+    rows: list[Row] = []
     count = outputs = 0
     for platform in platforms:
         old = recorded[1].images[platform].derivations
@@ -107,7 +108,8 @@ def compare(recorded: tuple[Release, Facts], got: tuple[Release, Facts], platfor
             outputs += len(old[key].outputs)
             if old[key].outputs != new[key].outputs:
                 moved.append(_moved(platform, key, old[key], new[key]))
-    documents = [_documents(release, facts, platforms) for release, facts in (recorded, got)]
+            rows += _otherwise(platform, key, old[key], new[key])
+    documents = [_documents(release, facts, platforms, got[0]) for release, facts in (recorded, got)]
     return Compared(
         platforms=tuple(platforms),
         derivations=count,
@@ -115,55 +117,63 @@ def compare(recorded: tuple[Release, Facts], got: tuple[Release, Facts], platfor
         moved=tuple(moved),
         absent=tuple(absent),
         added=tuple(added),
-        rows=tuple(_rows("", documents[0], documents[1])),
+        rows=(*_rows("", documents[0], documents[1]), *rows),
     )
+
+
+def inputs_of(facts: Facts) -> Inputs:
+    """Return what each derivation of a release's images is built from."""
+    return {key: one.inputs for image in facts.images.values() for key, one in image.derivations.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class First:
-    """The divergence that no other explains: all inputs of ``moved`` agree. ``others`` are further such.
-
-    ``is_ordered`` is False where it is not known what is built from what: then an earlier kind of step stands first.
-    """
+    """The divergence that no other explains: all inputs of ``moved`` agree. ``others`` are further such."""
 
     moved: Moved
     others: tuple[Moved, ...]
-    is_ordered: bool
 
 
 def first_divergence(moved: Sequence[Moved], inputs: Inputs) -> First | None:
-    """Return the smallest derivation that differs though its inputs agree; None where none differs."""
-    if not moved:
-        return None
+    """Return the smallest derivation that differs though its inputs agree; None where none differs.
+
+    The smallest is the one with the fewest steps one upon the other below it. ``inputs`` are those of the facts that
+    were derived here.
+    """
     by_id: dict[Digest, Moved] = {}
     for one in moved:
         by_id.setdefault(one.derivation, one)
-    rank = _order(inputs)
-    is_ordered = rank is not None and all(key in inputs for key in by_id)
-    if rank is None or not is_ordered:
-        rows = sorted(by_id.values(), key=lambda one: (_stage(one.builder), one.name, one.derivation.hex))
-        return First(moved=rows[0], others=tuple(rows[1:]), is_ordered=False)
-    roots = [one for key, one in by_id.items() if not any(lower in by_id for lower in inputs[key])]
-    roots.sort(key=lambda one: (rank[one.derivation], one.derivation.hex))
-    return First(moved=roots[0], others=tuple(roots[1:]), is_ordered=True)
+    heights = _heights(inputs)
+    roots = [one for key, one in by_id.items() if not any(lower in by_id for lower in inputs.get(key, ()))]
+    roots.sort(key=lambda one: (heights.get(one.derivation, 0), one.derivation.hex))
+    return First(moved=roots[0], others=tuple(roots[1:])) if roots else None
 
 
-def _order(inputs: Inputs) -> Mapping[Digest, int] | None:
-    """Return how many steps stand one upon the other below each; None for what is no order."""
+def _heights(inputs: Inputs) -> Mapping[Digest, int]:
+    """Return how many steps stand one upon the other below each."""
     heights: dict[Digest, int] = {}
     try:
-        for key in TopologicalSorter({key: list(lower) for key, lower in inputs.items()}).static_order():
+        for key in TopologicalSorter(inputs).static_order():
             heights[key] = 1 + max((heights[lower] for lower in inputs.get(key, ())), default=0)
-    except CycleError:
-        return None
+    except CycleError:  # no table has one, and two have one together only where they contradict each other
+        return {}
     return heights
 
 
-def _stage(builder: str) -> int:
-    """Return how late a kind of step comes, for want of an order."""
-    late = ("compose", "record", "layer", "image")
-    name = builder.partition("/")[0]
-    return late.index(name) + 1 if name in late else 0
+def _otherwise(platform: Platform, key: Digest, old: Realised, new: Realised) -> Iterator[Row]:
+    """Yield what two facts say otherwise of one derivation, but for its outputs: one of them was not derived."""
+    place = f"facts.images.{platform}.derivations.{key.hex}"
+    for name, left, right in (
+        ("name", old.name, new.name),
+        ("builder", old.builder, new.builder),
+        ("inputs", _ids(old.inputs), _ids(new.inputs)),
+    ):
+        if left != right:
+            yield Row(f"{place}.{name}", left, right)
+
+
+def _ids(inputs: Sequence[Digest]) -> str:
+    return " ".join(one.short for one in inputs) or _ABSENT
 
 
 def _moved(platform: Platform, key: Digest, old: Realised, new: Realised) -> Moved:
@@ -181,8 +191,8 @@ def _named(platform: Platform, key: Digest, one: Realised) -> str:
     return f"{one.name} {key.short} {one.builder} {platform}"
 
 
-def _documents(release: Release, facts: Facts, platforms: Sequence[Platform]) -> Mapping[str, Json]:
-    """Return what is compared of both documents: everything but outputs, and other platforms."""
+def _documents(release: Release, facts: Facts, platforms: Sequence[Platform], got: Release) -> Mapping[str, Json]:
+    """Return what is compared of both documents: everything but outputs, and what belongs to other platforms alone."""
     document = dict(release.document())
     document["images"] = {name: one for name, one in _mapping(document["images"]).items() if name in platforms}
     written = dict(facts.document())
@@ -192,8 +202,23 @@ def _documents(release: Release, facts: Facts, platforms: Sequence[Platform]) ->
         for name, one in images.items()
         if name in platforms
     }
+    if not release.images.keys() <= set(platforms):
+        shapes = _mapping(document["shapes"])
+        document["shapes"] = {name: one for name, one in shapes.items() if name in got.shapes}
+        written |= _of_platforms(facts, platforms)
     del written["release"]  # the digest of the other document, which may be of more platforms
     return {**document, "facts": written}
+
+
+def _of_platforms(facts: Facts, platforms: Sequence[Platform]) -> dict[str, Json]:
+    """Return the rows of upstreams and kernels that some platforms' images are made of."""
+    steps = {key: one for platform in platforms for key, one in facts.images[platform].derivations.items()}
+    outputs = {output for one in steps.values() for output in one.outputs.values()}
+    ids = {key.hex for key in steps}
+    return {
+        "upstreams": [one.document() for one in facts.upstreams if (one.patched or one.tree) in outputs],
+        "kernels": [row for row in facts.kernels if row["derivation"] in ids],
+    }
 
 
 def _mapping(value: Json) -> Mapping[str, Json]:

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from derive.audit.compare import Moved
 from derive.audit.engine import same_outputs
-from derive.audit.inner import forget, run_then
+from derive.audit.inner import run_again
 from derive.audit.scratch import Scratch
 from derive.audit.verdict import Again
 from derive.derivations.model import FlatOutput, Output
 from derive.differ.diffoscope import next_step, run_diffoscope
 from derive.differ.stored import differ_outputs
-from derive.errors import DeriveError, HostRefuses, Interrupted
+from derive.errors import Corrupt, DeriveError, HostRefuses, Interrupted, Missing
 from derive.store.local import LocalStore
 from derive.why.render import Line, line
 
@@ -37,18 +37,13 @@ def build_again(scratch: Scratch, engine: Path, argv: Sequence[str], archive: Pa
     Raises:
         HostRefuses, Interrupted: as running it does; every other failure is a part of the answer.
     """
-    if not forget(scratch.store, moved.derivation):
-        return Again(outputs=None, why_not="the store that the engine of then writes is not read here")
     try:
-        _, facts = run_then(scratch, engine, argv, "again", archive)
+        outputs = run_again(scratch, engine, argv, archive, moved.derivation)
     except (HostRefuses, Interrupted):
         raise
     except DeriveError as error:
         return Again(outputs=None, why_not=error.message)
-    found = facts.images[moved.platform].derivations.get(moved.derivation)
-    if found is None:
-        return Again(outputs=None, why_not="the second time it is not among what was built")
-    return Again(outputs=found.outputs, differs=same_outputs(moved.got, found.outputs))
+    return Again(outputs=outputs, differs=same_outputs(moved.got, outputs))
 
 
 def show(scratch: Scratch, own: Path, moved: Moved, again: Again | None, *, diffoscope: bool) -> Shown:
@@ -56,14 +51,24 @@ def show(scratch: Scratch, own: Path, moved: Moved, again: Again | None, *, diff
     name = next(iter(same_outputs(moved.recorded, moved.got)), None)
     if name is None or name not in moved.recorded or name not in moved.got:
         return Shown("the two have other outputs")
+    try:
+        with LocalStore(own, reading=True) as ours, LocalStore(scratch.store, reading=True) as theirs:
+            return _shown(moved, name, (ours, theirs), again, diffoscope=diffoscope)
+    except (HostRefuses, Corrupt, Missing) as error:  # the store is that of another engine, whose form may be unknown
+        return Shown(f"what differs inside is not shown: {error.message}")
+
+
+def _shown(
+    moved: Moved, name: str, stores: tuple[LocalStore, LocalStore], again: Again | None, *, diffoscope: bool
+) -> Shown:
+    ours, theirs = stores
     recorded, got = moved.recorded[name], moved.got[name]
-    with LocalStore(own, reading=True) as ours, LocalStore(scratch.store, reading=True) as theirs:
-        if holds(ours, recorded):
-            return _between(moved, (name, "recorded and got"), (recorded, got), (ours, theirs), diffoscope=diffoscope)
-        if again is not None and again.outputs is not None and name in again.differs and name in again.outputs:
-            outputs = got, again.outputs[name]
-            what = "two builds of it here (the recorded bytes are in no store here)"
-            return _between(moved, (name, what), outputs, (theirs, theirs), diffoscope=diffoscope)
+    if holds(ours, recorded):
+        return _between(moved, (name, "recorded and got"), (recorded, got), stores, diffoscope=diffoscope)
+    if again is not None and again.outputs is not None and name in again.differs and name in again.outputs:
+        outputs = got, again.outputs[name]
+        what = "two builds of it here (the recorded bytes are in no store here)"
+        return _between(moved, (name, what), outputs, (theirs, theirs), diffoscope=diffoscope)
     return Shown(
         "what differs inside is not shown: the recorded bytes are in no store here; "
         "a store that has them shows it: --store DIR"

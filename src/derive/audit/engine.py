@@ -7,7 +7,6 @@ Edge: the store, the capsule, the sandbox.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from derive.capsule.read import Capsule
     from derive.releases.find import Known
 
-_PYTHON = re.compile(r"python(\d+\.\d+)")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineThen:
@@ -44,7 +41,7 @@ class EngineThen:
     recorded: Digest | None
     derivation: Digest | None
     output: TreeOutput
-    python: str | None
+    python: str
     notes: tuple[str, ...]
 
     def document(self) -> dict[str, Json]:
@@ -76,6 +73,7 @@ def engine_then(
         DeriveError: what deriving its root raises.
     """
     from derive.engine.derivation import engine_derivation
+    from derive.engine.outer import engine_python
     from derive.engine.service import derive_engine, own_platform
 
     released, platform = known.release.engine, own_platform()
@@ -106,9 +104,9 @@ def engine_then(
     elif wanted is not None and wanted != output:
         notes.append(f"the root of the engine of then came out as {output}, and is recorded as {wanted}")
     root = store.folder(output.digest)
-    python = _python(root)
+    python = engine_python(root).removeprefix("python")
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if python is not None and python != here:
+    if python != here:
         notes.append(f"the engine of then runs on Python {python}, this one on {here}: it runs in its own locked root")
     return EngineThen(
         root=root,
@@ -164,12 +162,6 @@ def _kept(
         if store.add_listing(listing) != digest:
             raise DeriveError("the root that the capsule keeps is not what its name says", where=capsule.where)
     return TreeOutput(digest)
-
-
-def _python(root: Path) -> str | None:
-    """Return the version of the Python in a root, by the name of its program."""
-    names = sorted(path.name for path in (root / "usr/bin").glob("python3*"))
-    return next((found[1] for name in names if (found := _PYTHON.fullmatch(name))), None)
 
 
 @contextmanager

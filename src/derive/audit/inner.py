@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the engine of the time over the content of the time, and reads what it wrote and what it built from what.
+"""Runs the engine of the time over the content of the time, and reads the documents that it wrote.
 
-Edge: the sandbox, files, the database of a store that another engine wrote.
+Edge: the sandbox, files. Of the store that another engine wrote, nothing is read here: its form is that engine's own.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sqlite3
 import sys
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -22,10 +20,10 @@ from derive.errors import BuildFailed, Corrupt, Interrupted
 from derive.records.chain import FACTS_FILE, RELEASE_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from derive.audit.compare import Inputs
     from derive.audit.scratch import Scratch
+    from derive.derivations.model import Output
     from derive.releases.document import Release
     from derive.releases.facts import Facts
 
@@ -50,6 +48,28 @@ def run_then(scratch: Scratch, engine: Path, argv: Sequence[str], out: str, arch
         BuildFailed: when it ends otherwise than well; its log has what it said.
         Corrupt: when what it wrote is not what this engine reads.
     """
+    return read_written(_run(scratch, engine, argv, out, archive, "derive the release"))
+
+
+def run_again(
+    scratch: Scratch, engine: Path, argv: Sequence[str], archive: Path, derivation: Digest
+) -> Mapping[str, Output]:
+    """Have an engine build one step of the release that it derived a second time, and return its outputs by name.
+
+    Raises:
+        Interrupted, HostRefuses, BuildFailed, Corrupt: as :func:`run_then`.
+    """
+    from derive.releases.again import AGAIN_FILE, read_again
+
+    folder = _run(scratch, engine, [*argv, "--again", derivation.hex], "again", archive, "build it again")
+    try:
+        return read_again((folder / AGAIN_FILE).read_bytes(), derivation)
+    except (OSError, ValueError) as error:
+        raise Corrupt(f"what the engine of then wrote is not read here: {error}", where=str(folder)) from error
+
+
+def _run(scratch: Scratch, engine: Path, argv: Sequence[str], out: str, archive: Path, what: str) -> Path:
+    """Run an engine, and return the folder that it wrote into; ``what`` it was asked stands in the error."""
     from derive.engine.outer import run
 
     folder = scratch.fresh(out)
@@ -59,11 +79,11 @@ def run_then(scratch: Scratch, engine: Path, argv: Sequence[str], out: str, arch
         raise Interrupted("the engine of then was interrupted")
     if code:
         raise BuildFailed(
-            f"the engine of then could not derive the release: it ended with {code}",
+            f"the engine of then could not {what}: it ended with {code}",
             log=str(scratch.log),
             hint=f"run the same command again when that is mended: it goes on in {scratch.root}",
         )
-    return read_written(folder)
+    return folder
 
 
 def read_written(folder: Path) -> tuple[Release, Facts]:
@@ -102,63 +122,3 @@ def _tee(reading: int, file: IO[bytes]) -> None:
             with suppress(OSError, ValueError, AttributeError):
                 sys.stderr.write(piece.decode("utf-8", "backslashreplace"))
                 sys.stderr.flush()
-
-
-def inputs_then(store: Path) -> Inputs:
-    """Return what each derivation in a store is built from; empty where its database is not one that is read here."""
-    found: dict[Digest, tuple[Digest, ...]] = {}
-    try:
-        with _database(store) as connection:
-            for key, document in connection.execute("SELECT id, document FROM derivations"):
-                found[Digest(str(key))] = tuple(_inputs(json.loads(document)))
-    except (sqlite3.Error, ValueError, KeyError, TypeError, AttributeError):
-        return {}
-    return found
-
-
-def _inputs(document: Mapping[str, Mapping[str, Mapping[str, str]]]) -> Iterator[Digest]:
-    for reference in document["inputs"].values():
-        if "derivation" in reference:
-            yield Digest(reference["derivation"])
-
-
-def forget(store: Path, derivation: Digest) -> bool:
-    """Take from a store the memory of what a derivation gave, so that it is built again; no bytes are lost.
-
-    What is built upon it is planned anew, and not built where the second build gives the same.
-
-    Returns:
-        Whether that was done: False where the store's database is not one that is read here.
-    """
-    above = _above(inputs_then(store), derivation)
-    try:
-        with _database(store) as connection, connection:
-            rows = connection.execute("SELECT resolved FROM derivations WHERE id = ?", (derivation.hex,)).fetchall()
-            if not rows:
-                return False
-            connection.execute("DELETE FROM realisations WHERE resolved = ?", rows[0])
-            connection.executemany("DELETE FROM derivations WHERE id = ?", [(one.hex,) for one in sorted(above)])
-            connection.execute("DELETE FROM memos")
-    except sqlite3.Error:
-        return False
-    return True
-
-
-def _above(inputs: Inputs, derivation: Digest) -> set[Digest]:
-    """Return a derivation and everything that is built upon it."""
-    found = {derivation}
-    grown = True
-    while grown:
-        more = {key for key, lower in inputs.items() if key not in found and not found.isdisjoint(lower)}
-        found |= more
-        grown = bool(more)
-    return found
-
-
-@contextmanager
-def _database(store: Path) -> Iterator[sqlite3.Connection]:
-    path = store / "derive.sqlite"
-    if not path.is_file():
-        raise sqlite3.OperationalError("no database")
-    with closing(sqlite3.connect(path, timeout=10)) as connection:
-        yield connection

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from derive.canonical import Digest, Json
-from derive.errors import InputErrors
+from derive.errors import CheckFailed, InputErrors, expected_got
 from derive.infile import read_plain
 from derive.records.folder import write_new
 from derive.records.model import Record, RecordError, read_record
@@ -24,11 +24,17 @@ _LARGEST = 1 << 26
 
 
 def audits(root: Path) -> tuple[Record, ...]:
-    """Return the records of a project's audits, the first one first; raises InputErrors where one was edited."""
+    """Return the records of a project's audits, the first one first.
+
+    Raises:
+        InputErrors: for a file that is no record.
+        CheckFailed: when a record names another digest of the one before it: that was edited.
+    """
     folder = root / FOLDER
     names = sorted(path.name for path in folder.iterdir() if _FILE.fullmatch(path.name)) if folder.is_dir() else []
     found: list[Record] = []
     before: Digest | None = None
+    last = ""
     for number, name in enumerate(names, start=1):
         where = f"{FOLDER}/{name}"
         try:
@@ -38,14 +44,19 @@ def audits(root: Path) -> tuple[Record, ...]:
         if int(name.partition("-")[0]) != number:
             raise InputErrors.one(f"no record has the number {number:04d}", where=where)
         if record.previous != before:
-            raise InputErrors.one("names another record before it: one of them was edited", where=where)
+            raise CheckFailed(
+                f"edited since it was written: {name} names another digest of it" if last else "names one before it",
+                where=last or where,
+                detail=expected_got(record.previous or "null", before or "null"),
+                hint=f"see what moved: git log -p -- {last or where}",
+            )
         found.append(record)
-        before = record.digest
+        before, last = record.digest, where
     return tuple(found)
 
 
 def add_audit(root: Path, release: str, body: Mapping[str, Json]) -> Path:
-    """Write the next record, and return its path; raises InputErrors when an earlier one was edited, or HostRefuses."""
+    """Write the next record, and return its path; raises as :func:`audits` does, or HostRefuses."""
     earlier = audits(root)
     record = Record(kind=KIND, subject=release, previous=earlier[-1].digest if earlier else None, body=body)
     path = root / FOLDER / f"{len(earlier) + 1:04d}-{release}.json"

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from derive.audit.compare import Compared, chosen_platforms, compare, first_divergence
+from derive.audit.compare import Compared, Inputs, chosen_platforms, compare, first_divergence, inputs_of
 from derive.audit.difference import build_again, show
 from derive.audit.engine import EngineThen, archive_named, engine_then
 from derive.audit.estimate import estimate
-from derive.audit.inner import arguments, inputs_then, run_then
+from derive.audit.inner import arguments, run_then
 from derive.audit.scratch import Scratch, open_scratch, require_space
 from derive.audit.shallow import Shallow, look
 from derive.audit.subject import Subject, release_of
@@ -155,7 +155,7 @@ def _derived(
             )
             verdict = replace(verdict, today=today)
         if not compared.same:
-            verdict = _explained(verdict, scratch, wanted, engine, argv, archive)
+            verdict = _explained(verdict, inputs_of(got[1]), scratch, wanted, engine, argv, archive)
     return _ended(verdict, scratch, wanted, say)
 
 
@@ -219,11 +219,17 @@ def _judged(verdict: Verdict, known: Known, compared: Compared, engine: EngineTh
 
 
 def _explained(
-    verdict: Verdict, scratch: Scratch, wanted: Wanted, engine: EngineThen, argv: Sequence[str], archive: Path
+    verdict: Verdict,
+    inputs: Inputs,
+    scratch: Scratch,
+    wanted: Wanted,
+    engine: EngineThen,
+    argv: Sequence[str],
+    archive: Path,
 ) -> Verdict:
     """Find the first divergence, build it once more, and show what differs inside."""
     assert verdict.compared is not None
-    first = first_divergence(verdict.compared.moved, inputs_then(scratch.store))
+    first = first_divergence(verdict.compared.moved, inputs)
     if first is None:
         return verdict
     again = build_again(scratch, engine.root, argv, archive, first.moved)

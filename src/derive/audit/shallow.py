@@ -100,6 +100,13 @@ def _blobs(capsule: Capsule, document: CapsuleDocument, jobs: int, checked: list
                 message=f"{_uses(part)} is not in the capsule",
                 detail=(f"missing   {part.digest}",),
             )
+        elif at[1].size != part.size:
+            yield Problem(
+                where=f"{capsule.where}: blobs/sha256/{part.digest.hex}",
+                message=f"{_uses(part)} has another size in the capsule",
+                detail=expected_got(f"{part.size} bytes", f"{at[1].size} bytes"),
+                hint="copy the capsule again from where it is whole",
+            )
         else:
             wanted.append((part.digest, *at))
     for key, digest in digests_of(wanted, jobs):

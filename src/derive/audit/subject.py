@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from derive.canonical import Digest
 from derive.errors import Corrupt, InputErrors, Missing, Problem, expected_got
+from derive.operands import is_digest
 from derive.records.chain import FACTS_FILE, RELEASE_FILE, Chain, Entry, read_chain
-from derive.records.model import RecordError, read_record
+from derive.records.model import Record, RecordError, read_record
 from derive.releases.find import Known, known_of
 from derive.words import near
 
@@ -73,10 +74,13 @@ def _named(text: str) -> tuple[str, Path | None]:
         record = read_record(path.read_bytes())
     except (RecordError, OSError) as error:
         raise InputErrors.one(f"not a record: {error}", where=text) from error
-    name = record.body.get("release") if record.kind == "retired" else record.subject
     folder = path.absolute().parent
     in_chain = folder.as_posix().endswith(f"/{_MIXED}")
-    return str(name), folder.parents[1] if in_chain else None
+    return _release_name(record), folder.parents[1] if in_chain else None
+
+
+def _release_name(record: Record) -> str:
+    return str(record.body.get("release")) if record.kind == "retired" else record.subject
 
 
 def _in_project(text: str, root: Path) -> Subject | None:
@@ -106,11 +110,15 @@ def _entry(chain: Chain, text: str) -> Entry | None:
     named = [entry for entry in candidates if entry.record.subject == text]
     if named:
         return named[0]
+    if text.isascii() and text.isdecimal() and len(text) <= 4:
+        numbered = next((one.record for one in chain.entries if one.number == int(text)), None)
+        if numbered is not None:
+            return _entry(chain, _release_name(numbered))
     if chain.of(text, "historical"):
         message = f"{text} is a historical record: what it was made of is not known, and nothing can be derived from it"
         raise InputErrors.one(message, hint=f"what is known of it: derive records show {text}")
     prefix = text.removeprefix("sha256:")
-    if len(prefix) < 6 or prefix.strip("0123456789abcdef"):
+    if not is_digest(prefix):
         return None
     found = [entry for entry in candidates if _digest(entry).startswith(prefix)]
     if len({_digest(entry) for entry in found}) > 1:
@@ -130,6 +138,8 @@ def _nowhere(text: str, root: Path) -> Subject:
         one.record.subject for one in read_chain(files_below(root)).entries if one.record.kind == "candidate"
     )
     hint = near(text, names) or (f"there is {', '.join(names)}" if names else "name a capsule of it: --capsule FILE")
+    if len(text) >= 6 and not text.removeprefix("sha256:").strip("0123456789abcdef") and not is_digest(text):
+        hint = "of a digest, give 12 or more digits"
     raise InputErrors.one(f"no release is called {text!r}", where=_MIXED, hint=hint)
 
 
@@ -168,7 +178,9 @@ def _in_capsule(text: str, capsule: Capsule) -> Subject:
 
     prefix = text.removeprefix("sha256:")
     found = [
-        one for one in capsule.releases if one.name == text or (len(prefix) >= 6 and one.release.hex.startswith(prefix))
+        one
+        for one in capsule.releases
+        if one.name == text or (is_digest(prefix) and one.release.hex.startswith(prefix))
     ]
     if not found:
         raise _other(capsule, text)

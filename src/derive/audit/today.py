@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from derive.audit.compare import compare, first_divergence
-from derive.audit.inner import inputs_then
+from derive.audit.compare import compare, first_divergence, inputs_of
 from derive.audit.verdict import Today
 from derive.build.engine import engine_digest
 from derive.derivations.model import Platform
@@ -49,6 +48,6 @@ def derive_today(
     except DeriveError as error:
         return Today(engine=engine, moved=(), unlike=0, why_not=error.problems()[0].message)
     compared = compare(then, found, platforms)
-    first = first_divergence(compared.moved, inputs_then(store))
+    first = first_divergence(compared.moved, inputs_of(found[1]))
     moved = () if first is None else (first.moved, *first.others)
     return Today(engine=engine, moved=moved, unlike=len(compared.added))

@@ -121,7 +121,6 @@ class Verdict:
             "name": first.moved.name,
             "builder": first.moved.builder,
             "platform": first.moved.platform,
-            "ordered": first.is_ordered,
             "others": [one.derivation.hex for one in first.others],
             "again": None if self.again is None else self.again.document(),
             "shown_of": self.shown_of,
@@ -163,8 +162,8 @@ class Verdict:
             if row.place.startswith("images.") and row.place.endswith(".digest"):
                 yield line(f"image {row.place.split('.')[1]}: recorded {row.recorded}, got {row.got}")
         moved = first.moved
-        known = "all its inputs agree" if first.is_ordered else "whether its inputs agree is not known"
-        yield line(f"differs first: {moved.name}, {moved.builder}, {moved.platform}: {known}", "strong")
+        what = f"{moved.name}, {moved.builder}, {moved.platform}"
+        yield line(f"differs first: {what}: all its inputs agree", "strong")
         yield line(f"  derivation  {moved.derivation.hex}")
         for output in sorted(moved.recorded.keys() | moved.got.keys()):
             old, new = moved.recorded.get(output), moved.got.get(output)

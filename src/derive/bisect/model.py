@@ -20,7 +20,7 @@ UNJUDGED = 125
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """One judgement. ``exit_code`` is the command's; None where the image was not derived: ``why`` says so."""
+    """One judgement. ``exit_code`` is the command's; None where there is none, and ``why`` says so."""
 
     edits: int
     exit_code: int | None
@@ -49,7 +49,8 @@ class Unit:
 class Answer:
     """What is known at the end, or where it was stopped. ``found`` are the edits of the smallest set known to flip.
 
-    ``whole``: nothing can be left out of it; else the search was stopped before that was known.
+    There are none before A and B were judged. ``whole``: nothing can be left out of it; else the search was stopped
+    before that was known.
     """
 
     before: str
@@ -88,7 +89,12 @@ def unit_lines(units: Sequence[Unit]) -> Iterator[str]:
 
 def answer_lines(answer: Answer) -> Iterator[str]:
     """Say the edits that flip the verdict."""
-    many = f"{len(answer.found)} of {count_text(len(answer.edits), 'edit')}"
+    edits = count_text(len(answer.edits), "edit")
+    if not answer.found:
+        what = "B was not judged" if answer.runs + answer.remembered else "nothing was judged"
+        yield f"stopped: {what}, and nothing is known of the {edits} between A and B"
+        return
+    many = f"{len(answer.found)} of {edits}"
     judged = count_text(answer.runs, "run") + (f", {answer.remembered} known from before" if answer.remembered else "")
     if answer.whole:
         yield f"{many} flip the verdict, and none of them can be left out ({judged}):"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bisection: derive, run the command, remember the verdict; a search says what comes next.
 
-Edge: the store, the command's process, a temporary folder.
+Edge: the store, a folder in it, the command's process.
 
 Verdicts are remembered in the store by what they are of, so that a bisection that was stopped goes on where it was.
 """
@@ -10,20 +10,22 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
+from derive.bisect.command import call
 from derive.bisect.compositions import Compositions
 from derive.bisect.model import Answer, Ran, Unit
 from derive.bisect.search import Search, Things, Verdict
 from derive.bisect.sides import write_state
 from derive.bisect.units import units
 from derive.canonical import Digest, digest_document, escape, sha256
-from derive.errors import BuildFailed, CheckFailed, HostRefuses, InputErrors
+from derive.errors import BuildFailed, CheckFailed, InputErrors
+from derive.infile import read_plain
 from derive.store.local import LocalStore
 
 _LARGEST = 16 << 20
@@ -36,7 +38,10 @@ class Stopped(Exception):
 
 @dataclass(slots=True)
 class Bisection:
-    """One search between two states. ``say`` is told each judgement, its number, and how many edits remain."""
+    """One search between two states. ``say`` is told each judgement, its number, and how many edits remain.
+
+    ``timeout_s``: how long the command may take to judge; None where it may take for ever.
+    """
 
     compositions: Compositions
     store: LocalStore
@@ -44,6 +49,7 @@ class Bisection:
     image: str
     most: int | None
     say: Callable[[int, Ran, int], None]
+    timeout_s: int | None = None
     _verdicts: dict[Digest, Ran] = field(default_factory=dict, init=False)
     _units: tuple[Things, ...] = field(default=(), init=False)
     _search: Search | None = field(default=None, init=False)
@@ -60,9 +66,8 @@ class Bisection:
         found.required(frozenset())
         found.required(found.everything)
         if not found.edits:
-            raise InputErrors.one(
-                f"{found.before.title} and {found.after.title} are the same: there is nothing to find"
-            )
+            message = f"{found.before.title} and {found.after.title} are the same: there is nothing to find"
+            raise InputErrors.one(message, hint="name two that differ: derive releases --all lists them")
         self._units = self._remembered_order() or self._ordered()
         return tuple(self._described(unit) for unit in self._units)
 
@@ -105,7 +110,8 @@ class Bisection:
     def answer(self, *, whole: bool) -> Answer:
         """Return what is known now."""
         found, search = self.compositions, self._search
-        chosen = found.everything if search is None else self._united(search.needed if whole else search.best)
+        # Before A and B are known to differ, nothing is known to flip the verdict.
+        chosen = frozenset[int]() if search is None else self._united(search.needed if whole else search.best)
         return Answer(
             before=found.before.title,
             after=found.after.title,
@@ -203,24 +209,26 @@ class Bisection:
             return Ran(
                 edits=len(edits), exit_code=None, why=_first_line(error), duration_ns=time.monotonic_ns() - began
             )
-        with TemporaryDirectory(prefix="derive-bisect-") as folder:
-            write_state(self.compositions.files(edits), Path(folder))
-            code = _called(self.command, folder, str(image), str(self.store.root))
-        return Ran(edits=len(edits), exit_code=code, duration_ns=time.monotonic_ns() - began)
+        with self._laid_out(edits) as folder:
+            told = {
+                "DERIVE_BISECT_PROJECT": str(folder),
+                "DERIVE_BISECT_IMAGE": str(image),
+                "DERIVE_BISECT_STORE": str(self.store.root),
+            }
+            code = call(self.command, told, self.timeout_s)
+        why = f"the command did not end within {self.timeout_s} s" if code is None else ""
+        return Ran(edits=len(edits), exit_code=code, why=why, duration_ns=time.monotonic_ns() - began)
 
-
-def _called(command: Sequence[str], folder: str, image: str, store: str) -> int:
-    """Run the command where the person is, its output on standard error; return its exit code."""
-    told = {"DERIVE_BISECT_PROJECT": folder, "DERIVE_BISECT_IMAGE": image, "DERIVE_BISECT_STORE": store}
-    try:
-        done = subprocess.run(command, env={**os.environ, **told}, stdout=2, stdin=subprocess.DEVNULL, check=False)
-    except OSError as error:
-        detail = [f"command   {command[0]}"]
-        raise InputErrors.one(f"cannot be run: {(error.strerror or '').lower()}", detail=detail) from error
-    if done.returncode < 0:
-        hint = "run the same again to go on: what was judged before is known"
-        raise HostRefuses(f"the command was ended by signal {-done.returncode}", hint=hint)
-    return done.returncode
+    @contextmanager
+    def _laid_out(self, edits: Things) -> Iterator[Path]:
+        """Lend a folder with a composition: among what the store sweeps when this process was killed."""
+        folder = self.store.staging.new_path()
+        try:
+            folder.mkdir()
+            write_state(self.compositions.files(edits), folder)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _first_line(error: BuildFailed) -> str:
@@ -228,10 +236,7 @@ def _first_line(error: BuildFailed) -> str:
 
 
 def _file_digest(word: str) -> str:
-    path = Path(word)
     try:
-        if path.is_file() and path.stat().st_size <= _LARGEST:
-            return sha256(path.read_bytes()).hex
+        return sha256(read_plain(Path(word), _LARGEST)[0]).hex
     except (OSError, ValueError):
-        pass
-    return ""
+        return ""

@@ -85,8 +85,8 @@ def check_closure(
     # No step waits for another, so the longest goes first: no other order keeps the jobs busy to the end.
     longest_first = sorted(steps, key=lambda one: -known[one.id].duration_ns if one.id in known else 0)
     with ThreadPoolExecutor(executor.jobs, thread_name_prefix="check") as pool:
-        results = {derivation.id: pool.submit(again, derivation) for derivation in longest_first}
         try:
+            results = {derivation.id: pool.submit(again, derivation) for derivation in longest_first}
             return len(steps), [difference for one in steps for difference in results[one.id].result()]
         except BaseException:
             executor.cancel()

@@ -96,7 +96,7 @@ def _released(project: Callable[[], Project], store: LocalStore, wanted: Release
     found = Finder(store, project, wanted.platform).released(wanted)
     rows = store.database.find_derivations(found.id.hex)
     if not rows:
-        hint = "lay its content out, and ask there: derive records checkout NAME DIR"
+        hint = f"lay its content out, and ask there: derive records checkout {wanted.name} --output then"
         raise Missing(f"the documents of {wanted} are not in this store", hint=hint)
     (name, key, resolved, document), *_ = rows
     known = store_knowledge(store).realised([resolved]).get(resolved)

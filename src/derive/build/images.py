@@ -49,13 +49,14 @@ def derive_image(
     outputs = realise(plan, store, options, progress)
     manifest = _flat(outputs["out"])
     name_image(store, name, target.host, manifest)
-    checked, differences = _check(target, store, options, progress, but) if check else (0, ())
+    checked, differences = check_target(target, store, options, progress, but) if check else (0, ())
     return DerivedImage(manifest=manifest, derivation=target.id, checked=checked, differences=differences)
 
 
-def _check(
-    target: Derivation, store: LocalStore, options: Options, progress: Progress, but: Collection[Digest]
+def check_target(
+    target: Derivation, store: LocalStore, options: Options, progress: Progress, but: Collection[Digest] = ()
 ) -> tuple[int, tuple[Difference, ...]]:
+    """Build every step of a target again, whose closure is present; return how many steps, and every difference."""
     plan = plan_for(target, store, whole=True)
     preflight(plan, store, options)
     # Another job count than the first time: what depends on it shows.

@@ -69,12 +69,13 @@ class Plan:
     """Steps in an order in which they can run. Reused steps are listed only where something above them needs them.
 
     ``cutoffs`` are derivations never seen under their id whose resolved derivation was realised: whoever runs the plan
-    remembers that they mean the same.
+    remembers that they mean the same. ``title`` is what a plan is called that has no one target.
     """
 
     target: Derivation
     steps: tuple[Step, ...]
     cutoffs: tuple[tuple[Derivation, Digest], ...] = ()
+    title: str | None = None
 
     def of(self, action: Action) -> tuple[Step, ...]:
         """Return the steps of one action."""

@@ -10,14 +10,14 @@ engine serves as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from derive.build.plan import Action, Plan, Step
 from derive.capsule.inputs import ENGINE, Input
 from derive.derivations.model import Derivation, Output, Platform, closure
-from derive.errors import Unavailable
+from derive.errors import Corrupt, DeriveError, Unavailable, UpstreamGone
 
 if TYPE_CHECKING:
     from derive.build.execute import Progress
@@ -66,8 +66,12 @@ def bring(
     fetches: Mapping[Output, Derivation],
     options: Options,
     progress: Progress | None,
+    engine: Container[Output] = (),
+    title: str = "a capsule",
 ) -> None:
     """Bring artifacts into a store, from mirrors and archives; all are tried, and what nobody has is said at once.
+
+    ``engine`` is what the engine alone is built from, and no image of the release; ``title`` what it is brought for.
 
     Raises:
         UpstreamGone, Unavailable, Corrupt: as the fetches, told together.
@@ -93,6 +97,25 @@ def bring(
     plan = Plan(
         target=next(iter(steps.values())),
         steps=tuple(Step(derivation=one, action=Action.FETCH, reason="for a capsule") for one in steps.values()),
+        title=title,
     )
     preflight(plan, store, options)
-    executor(store, options, progress).run(plan)
+    try:
+        executor(store, options, progress).run(plan)
+    except (UpstreamGone, Corrupt) as error:
+        from derive.capsule.gather import absent
+
+        raise _unpacked(error, absent(store, every), fetches, engine) from error
+
+
+def _unpacked(
+    error: DeriveError, missing: Iterable[Input], fetches: Mapping[Output, Derivation], engine: Container[Output]
+) -> DeriveError:
+    """Return a failure of fetches with the next step of whoever packs: a release's lock moves no more."""
+    own = [one for one in missing if one.output in engine and one.output in fetches]
+    shown = [f"engine's   {one.use}" for one in own[:_SHOWN]]
+    more = [f"and {len(own) - _SHOWN} more of the engine's"] if len(own) > _SHOWN else []
+    hint = "name a capsule or an archive that has them in DERIVE_ARCHIVES"
+    if own:
+        hint = f"{hint}; what is the engine's own may be left out: --without-engine"
+    return type(error)(error.message, where=error.where, detail=[*error.detail, *shown, *more], hint=hint)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from derive.canonical import Digest, Json
-from derive.errors import InputErrors, Problem
+from derive.errors import CheckFailed, InputErrors, Problem, expected_got
 from derive.infile import read_plain
 from derive.records.folder import write_new
 from derive.records.model import Record, RecordError, read_record
@@ -25,10 +25,16 @@ _LARGEST = 1 << 24
 
 
 def scores(root: Path) -> tuple[Record, ...]:
-    """Return the records of a project's checks, the first one first; raises InputErrors for every one that is wrong."""
+    """Return the records of a project's checks, the first one first.
+
+    Raises:
+        InputErrors: for every file that is no record.
+        CheckFailed: when a record names another digest of the one before it: that was edited.
+    """
     problems: list[Problem] = []
     found: list[Record] = []
     before: Digest | None = None
+    last = ""
     for number, name in enumerate(_names(root, problems), start=1):
         where = f"{FOLDER}/{name}"
         try:
@@ -43,16 +49,21 @@ def scores(root: Path) -> tuple[Record, ...]:
             problems.append(Problem(where=where, message=f"no record has the number {number:04d}"))
             break
         if record.previous != before:
-            problems.append(Problem(where=where, message="names another record before it: one of them was edited"))
+            raise CheckFailed(
+                f"edited since it was written: {name} names another digest of it" if last else "names one before it",
+                where=last or where,
+                detail=expected_got(record.previous or "null", before or "null"),
+                hint=f"see what moved: git log -p -- {last or where}",
+            )
         found.append(record)
-        before = record.digest
+        before, last = record.digest, where
     if problems:
         raise InputErrors(problems)
     return tuple(found)
 
 
 def add_score(root: Path, release: str, body: Mapping[str, Json]) -> Path:
-    """Write the next record, and return its path; raises InputErrors when an earlier one is wrong, or HostRefuses."""
+    """Write the next record, and return its path; raises as :func:`scores` does, or HostRefuses."""
     earlier = scores(root)
     previous = earlier[-1].digest if earlier else None
     record = Record(kind=KIND, subject=release, previous=previous, body=body)

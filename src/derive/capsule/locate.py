@@ -17,14 +17,16 @@ from derive.capsule.hashing import digests_of
 from derive.capsule.inputs import FACTS_FILE, RELEASE_FILE, Input, inputs_of
 from derive.capsule.located import Derivability, Located, PlaceKind
 from derive.capsule.model import CONTENT, FACTS, RECORD, RELEASE, Use
-from derive.capsule.read import Capsule, open_capsule
+from derive.capsule.read import Capsule, open_capsule, proofs_of
 from derive.derivations.model import Derivation, Output, Platform, TreeOutput
 from derive.errors import Corrupt, DeriveError, Missing
 from derive.images.oci import named_blobs
 from derive.net.archives import by_hash
 from derive.net.places import ArchivePlace, ArchiveSite
+from derive.trees.listing import File, Listing
 
 if TYPE_CHECKING:
+    from derive.capsule.model import CapsuleDocument
     from derive.capsule.probe import Prober
     from derive.capsule.tar_index import Slice
     from derive.net.fetch import Fetcher
@@ -85,9 +87,11 @@ def look_in_store(looking: Looking, store: LocalStore, inputs: Sequence[Input]) 
     """Look in a store; deep, every byte is read and hashed."""
     gone = set() if store.is_absent else {(one.use, one.digest) for one in absent(store, inputs)}
     there = [] if store.is_absent else [one for one in inputs if (one.use, one.digest) not in gone]
-    for one in there:
-        is_tree = isinstance(one.output, TreeOutput)
-        looking.sizes[one.digest] = nar_size(store.listing(one.digest)) if is_tree else store.blob_size(one.digest)
+    for one in () if store.is_absent else inputs:  # whatever else of it is not there: its size is known
+        if isinstance(one.output, TreeOutput) and store.has_tree(one.digest):
+            looking.sizes[one.digest] = nar_size(store.listing(one.digest))
+        elif not isinstance(one.output, TreeOutput) and store.has_blob(one.digest):
+            looking.sizes[one.digest] = store.blob_size(one.digest)
     if looking.deep:
         there = [one for one in there if _is_sound(store, one, looking.say)]
     looking.found("store", ((one.use, one.digest) for one in there))
@@ -118,7 +122,8 @@ def look_in_layouts(
     for path in places:
         try:
             with open_capsule(path) as capsule:
-                bad = _altered(capsule, looking.jobs) if looking.deep else frozenset()
+                wanted = {one.digest for one in inputs}.union(documents.values())
+                bad = _altered(capsule, wanted, looking) if looking.deep else frozenset()
                 for digest in sorted(bad):
                     looking.say(f"{path}: blob {digest} is not what its name says, and does not count")
                 found = [(one.use, one.digest) for one in inputs if _has(capsule, one, bad)]
@@ -133,8 +138,12 @@ def look_in_layouts(
 def look_at_engine(looking: Looking, inputs: Iterable[Input]) -> None:
     """Count the source of the engine that runs, which needs no fetching."""
     from derive.engine.fetch import is_own
+    from derive.engine.source import engine_files
 
     own = [one for one in inputs if one.use.kind == "fetch-engine" and is_own(one.digest)]
+    if own:
+        files = {path.encode(): File(False, len(data), sha256(data)) for path, data in engine_files().items()}
+        looking.sizes |= dict.fromkeys((one.digest for one in own), nar_size(Listing.of(files)))
     looking.found("project", ((one.use, one.digest) for one in own))
 
 
@@ -155,11 +164,17 @@ def look_at_sites(
 
 
 def note_sizes(looking: Looking, fetches: Mapping[Output, Derivation]) -> None:
-    """Note the sizes that a lock states, for what is not at hand to be measured."""
+    """Note the sizes that a lock states, whoever has what they are of."""
     for output, fetch in fetches.items():
         size = fetch.arguments.get("size")
-        if isinstance(size, int):
-            looking.sizes.setdefault(output.digest, size)
+        if isinstance(size, int) and not isinstance(output, TreeOutput):  # of a tree, its NAR's size counts
+            looking.sizes[output.digest] = size
+
+
+def note_documents(looking: Looking, known: Known, documents: Mapping[Use, Digest]) -> None:
+    """Note the sizes of a release's documents and its record, which are at hand."""
+    data = {RELEASE: known.release_data, FACTS: known.facts_data, RECORD: known.entry.record.encoded() + b"\n"}
+    looking.sizes |= {digest: len(data[use.kind]) for use, digest in documents.items() if use.kind in data}
 
 
 def look_at_mirrors(
@@ -209,16 +224,22 @@ def _require(pieces: Iterator[bytes], digest: Digest, size: int) -> None:
         pass
 
 
-def _altered(capsule: Capsule, jobs: int) -> frozenset[Digest]:
-    """Return the blobs of a layout that are not what their names say."""
+def _altered(capsule: Capsule, wanted: Iterable[Digest], looking: Looking) -> frozenset[Digest]:
+    """Return what is wanted of a layout, or is part of a capsule in it, and is not what its name says.
 
-    def every() -> Iterator[tuple[Digest, str, Slice]]:
-        for digest in sorted(capsule.layout.blobs()):
-            found = capsule.layout.slice(digest)
-            if found is not None:
-                yield digest, *found
-
-    return frozenset(digest for digest, got in digests_of(every(), jobs) if got != digest)
+    What has another size than somebody states is not hashed, which could take for ever.
+    """
+    stated = {part.digest: part.size for one in _documents(capsule) for part in one.parts}
+    sizes = {**looking.sizes, **stated}
+    there: list[tuple[Digest, str, Slice]] = []
+    bad: set[Digest] = set()
+    for digest in sorted(stated.keys() | set(wanted)):
+        found = capsule.layout.slice(digest)
+        if found is not None and sizes.get(digest, found[1].size) != found[1].size:
+            bad.add(digest)
+        elif found is not None:
+            there.append((digest, *found))
+    return frozenset(bad.union(digest for digest, got in digests_of(there, looking.jobs) if got != digest))
 
 
 def _has(capsule: Capsule, one: Input, bad: frozenset[Digest]) -> bool:
@@ -228,16 +249,16 @@ def _has(capsule: Capsule, one: Input, bad: frozenset[Digest]) -> bool:
     if one.is_image:
         return all(_is_there(capsule, blob.digest, bad) for blob in named_blobs(capsule.small(one.digest)))
     if one.is_commit:
-        proof = _proofs(capsule).get(one.digest)
+        proof = proofs_of(_documents(capsule)).get(one.digest)
         return proof is not None and _is_there(capsule, proof, bad)
     return True
 
 
-def _proofs(capsule: Capsule) -> Mapping[Digest, Digest]:
+def _documents(capsule: Capsule) -> tuple[CapsuleDocument, ...]:
     try:
-        return capsule.proofs
+        return capsule.releases
     except DeriveError:  # an archive that is no capsule
-        return {}
+        return ()
 
 
 def _is_there(capsule: Capsule, digest: Digest, bad: frozenset[Digest]) -> bool:

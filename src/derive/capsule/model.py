@@ -67,6 +67,11 @@ class CapsuleDocument:
         """Bytes of all blobs."""
         return sum(part.size for part in self.parts)
 
+    @property
+    def blobs(self) -> int:
+        """How many blobs a layout has for it: what it is made of, this document, and the manifest that names all."""
+        return len(self.parts) + 2
+
     def of(self, kind: str) -> dict[str, Digest]:
         """Return what is there of a kind, by name."""
         return {use.name: part.digest for part in self.parts for use in part.uses if use.kind == kind}

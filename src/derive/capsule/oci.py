@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from derive.canonical import CanonicalError, Digest, Json, decode, encode, sha256
+from derive.canonical import CanonicalError, Digest, Json, decode, encode, escape, sha256
 from derive.capsule.model import CapsuleDocument
-from derive.errors import Corrupt
+from derive.errors import Corrupt, expected_got
 from derive.images.documents import DocumentError, digest, integer, items, mapping, text
 from derive.images.oci import INDEX_TYPE, LAYOUT, MANIFEST_TYPE, NAME_ANNOTATION, Descriptor
 
@@ -22,6 +22,7 @@ __all__ = ["INDEX_FILE", "LAYOUT", "LAYOUT_FILE", "Listed", "Manifest", "index_o
 CONFIG_TYPE = "application/vnd.derive.capsule.v1+json"
 BLOB_TYPE = "application/octet-stream"
 LAYOUT_FILE, INDEX_FILE = "oci-layout", "index.json"
+_VERSION = "1.0.0"
 LIMIT = 1 << 26
 """Bytes of the largest index, manifest or document that is read."""
 
@@ -74,6 +75,17 @@ def index_of(listed: Iterable[Listed]) -> bytes:
     return encode({"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": entries})
 
 
+def require_version(data: bytes, where: str) -> None:
+    """Refuse an ``oci-layout`` of another version than the one that there is; raises Corrupt."""
+    try:
+        version = text(mapping(decode(data), LAYOUT_FILE), "imageLayoutVersion")
+    except (CanonicalError, DocumentError, ValueError, KeyError) as error:
+        raise Corrupt(f"it says no version: {error}", where=where) from error
+    if version != _VERSION:
+        detail = expected_got(f"imageLayoutVersion {_VERSION}", f"imageLayoutVersion {escape(version.encode())}")
+        raise Corrupt("an OCI layout of another version", where=where, detail=detail)
+
+
 def read_index(data: bytes, where: str) -> tuple[Listed, ...]:
     """Return the capsules that an index names; raises Corrupt when it is no index."""
     found = []
@@ -84,7 +96,7 @@ def read_index(data: bytes, where: str) -> tuple[Listed, ...]:
                 continue
             annotations = mapping(entry.get("annotations", {}), "annotations")
             name = text(annotations, NAME_ANNOTATION)
-            found.append(Listed(name=name, manifest=digest(entry, "digest"), size=integer(entry, "size")))
+            found.append(Listed(name=name, manifest=digest(entry, "digest"), size=_size(entry)))
     except (CanonicalError, DocumentError, ValueError, KeyError) as error:
         raise Corrupt(f"no index of an OCI layout: {error}", where=where) from error
     return tuple(sorted(found))
@@ -109,4 +121,11 @@ def _require_type(document: Mapping[str, Json]) -> None:
 
 def _descriptor(value: Json) -> Descriptor:
     found = mapping(value, "descriptor")
-    return Descriptor(media_type=text(found, "mediaType"), digest=digest(found, "digest"), size=integer(found, "size"))
+    return Descriptor(media_type=text(found, "mediaType"), digest=digest(found, "digest"), size=_size(found))
+
+
+def _size(found: Mapping[str, Json]) -> int:
+    size = integer(found, "size")
+    if size < 0:
+        raise DocumentError(f"size: below 0: {size}")
+    return size

@@ -17,7 +17,7 @@ from typing import Self
 from derive.canonical import Digest
 from derive.capsule.layouts import FolderLayout, Layout, TarLayout, read_slice, unreadable
 from derive.capsule.model import CapsuleDocument, read_document
-from derive.capsule.oci import INDEX_FILE, LIMIT, Listed, read_index, read_manifest
+from derive.capsule.oci import INDEX_FILE, LAYOUT_FILE, LIMIT, Listed, read_index, read_manifest, require_version
 from derive.capsule.tar_index import Slice
 from derive.errors import Corrupt, InputErrors, Missing, expected_got
 
@@ -75,9 +75,17 @@ class Capsule:
             raise Corrupt(f"a document of more than {LIMIT} bytes", where=self.where, detail=[f"blob      {digest}"])
         return b"".join(self.read(digest))
 
+    def require_layout(self) -> None:
+        """Refuse what does not say that it is an OCI layout of the version that is read here; raises Corrupt."""
+        data = self.layout.file(LAYOUT_FILE)
+        if data is None:
+            raise Corrupt(f"no {LAYOUT_FILE}, which every OCI layout has", where=self.where)
+        require_version(data, f"{self.where}: {LAYOUT_FILE}")
+
     @cached_property
     def listed(self) -> tuple[Listed, ...]:
-        """The capsules that the index names; raises Corrupt when there is no index."""
+        """The capsules that the index names; raises Corrupt when there is no index, or it is no layout."""
+        self.require_layout()
         data = self.layout.file(INDEX_FILE)
         if data is None:
             raise Corrupt(f"no {INDEX_FILE}, which every OCI layout has", where=self.where)
@@ -87,11 +95,6 @@ class Capsule:
     def releases(self) -> tuple[CapsuleDocument, ...]:
         """The documents of every capsule in the layout; raises Missing and Corrupt."""
         return tuple(document_of(one, self.small, self.where) for one in self.listed)
-
-    @cached_property
-    def proofs(self) -> dict[Digest, Digest]:
-        """The proof of each NAR that has one; raises Missing and Corrupt."""
-        return proofs_of(self.releases)
 
     def _slice(self, digest: Digest) -> tuple[str, Slice]:
         found = self.layout.slice(digest)

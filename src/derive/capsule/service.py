@@ -82,7 +82,9 @@ def create(
     contents = contents_of(at.known, load(at.root), files_below(at.root), files, platforms, engine=engine)
     lacking = absent(store, contents.inputs)
     if lacking:
-        bring(store, lacking, fetches(at.known, store, files, contents.platforms), options, progress)
+        images = image_fetches(at.known.release, files, contents.platforms)
+        every = {**_engine_fetches(at.known, store), **images}
+        bring(store, lacking, every, options, progress, every.keys() - images.keys(), at.known.name)
     if built_engine:
         contents = replace(contents, inputs=(*contents.inputs, _root(at.known, store, options, progress)))
     return _packed(store, contents, target, options.jobs, add=add, say=say)
@@ -92,9 +94,12 @@ def fetches(
     known: Known, store: LocalStore, files: Mapping[str, bytes], platforms: Sequence[Platform]
 ) -> dict[Output, Derivation]:
     """Return the steps that fetch what a release takes, its engine's if its source is at hand; raises InputErrors."""
-    found = image_fetches(known.release, files, platforms)
+    return {**_engine_fetches(known, store), **image_fetches(known.release, files, platforms)}
+
+
+def _engine_fetches(known: Known, store: LocalStore) -> dict[Output, Derivation]:
     source = engine_source(known, store)
-    return found if source is None else {**engine_fetches(source, tuple(known.facts.engine)), **found}
+    return {} if source is None else engine_fetches(source, tuple(known.facts.engine))
 
 
 def engine_source(known: Known, store: LocalStore) -> Mapping[str, bytes] | None:
@@ -133,6 +138,7 @@ def derivability(
 
     looking = locate.Looking(say=say, jobs=jobs, deep=deep)
     inputs, documents = locate.things_of(at.known, platforms, engine=engine)
+    locate.note_documents(looking, at.known, documents)
     looking.found("project", ((use, digest) for use, digest in documents.items() if use.kind != "content"))
     here: list[Source] = [WorkingTree(at.root), GitHistory(at.root, at.known.commit)]
     locate.look_in_project(looking, at.known, here, documents, "project")

@@ -16,6 +16,7 @@ from derive.toml_text import toml_line
 _TABLE = re.compile(r"^\s*\[\s*archives\s*\]\s*(#.*)?$")
 _ANY_TABLE = re.compile(r"^\s*\[")
 _KEY = re.compile(r"^\s*places\s*=")
+_EMPTY = "[archives]\nplaces = []\n"
 
 
 def places_in(text: str, where: str) -> list[str]:
@@ -57,6 +58,13 @@ def with_places(text: str, places: Iterable[str], where: str) -> str:
         hint = f"write it yourself: {line.strip()}"
         raise InputErrors.one("the places stand where no edit is safe", where=f"{where}: archives", hint=hint)
     return edited
+
+
+def without_empty(text: str) -> str:
+    """Return the text without the table that names no place, where it stands as :func:`with_places` adds it."""
+    if text == _EMPTY:
+        return ""
+    return text.removesuffix(f"\n{_EMPTY}") if text.endswith(f"\n\n{_EMPTY}") else text
 
 
 def _span(lines: list[str]) -> tuple[int, int] | None:

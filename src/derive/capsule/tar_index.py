@@ -60,6 +60,8 @@ def read_tar_index(read: ReadAt, size: int, where: str) -> TarIndex:
                 raise _cut(where, offset, size)
             return found
         name, stated, kind = _header(block, where)
+        if name.startswith("/") or ".." in name.split("/"):
+            raise Corrupt("a name that leads out of the layout", where=f"{where}: {name}")
         length = stated if sized is None else sized
         if offset + length > size:
             raise _cut(where, size, offset + length, name)

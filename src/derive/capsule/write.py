@@ -15,7 +15,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +30,11 @@ from derive.errors import HostRefuses, InputErrors
 from derive.store.blobs import sync_file_system, sync_folder
 from derive.store.space import free_bytes
 
+_PACKED = frozenset((".zip", ".gz", ".xz", ".zst", ".bz2", ".7z", ".tgz", ".txz", ".tzst", ".tbz2"))
+"""Suffixes of archives that no capsule is: whoever names one expects no folder."""
+
 _BESIDE = 1 << 20
+"""Bytes that are left free: for folders, and for whoever else writes there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +57,11 @@ def write_capsule(whole: Whole, target: Path, *, add: bool, jobs: int, say: Call
         HostRefuses: when it cannot be written: no room, no right, or another process that writes it.
     """
     if not target.parent.is_dir():
-        raise InputErrors.one(f"the folder {target.parent} does not exist", where=str(target))
+        raise InputErrors.one(
+            f"the folder {target.parent} does not exist",
+            where=str(target),
+            hint=f"make it first: mkdir -p {target.parent}",
+        )
     is_tar = target.suffix == ".tar"
     old = _lying(target, is_tar=is_tar, add=add)
     full = whole if old is None else joined(_of(old), whole)
@@ -67,8 +75,15 @@ def write_capsule(whole: Whole, target: Path, *, add: bool, jobs: int, say: Call
 
 def check_target(target: Path, *, add: bool) -> None:
     """Find out whether a layout can be written there, before much is done for it; raises as :func:`write_capsule`."""
+    if target.suffix.lower() in _PACKED or (target.suffix.lower() == ".tar" and target.suffix != ".tar"):
+        hint = f"name a folder, or one file: {target.name[: -len(target.suffix)].removesuffix('.tar')}.tar"
+        raise InputErrors.one(f"a capsule is a folder or a .tar, and no {target.suffix}", where=str(target), hint=hint)
     if not target.parent.is_dir():
-        raise InputErrors.one(f"the folder {target.parent} does not exist", where=str(target))
+        raise InputErrors.one(
+            f"the folder {target.parent} does not exist",
+            where=str(target),
+            hint=f"make it first: mkdir -p {target.parent}",
+        )
     _lying(target, is_tar=target.suffix == ".tar", add=add)
 
 
@@ -152,11 +167,16 @@ def _move_into(staged: Path, target: Path, wanted: dict[Digest, int]) -> None:
 def _write_tar(whole: Whole, target: Path, say: Callable[[Room], None]) -> None:
     staged = _beside(target)
     with _locked(staged, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW) as handle, os.fdopen(os.dup(handle), "r+b") as file:
-        size = tar_size(whole)
-        _require_room(target, len(whole.blobs), max(0, size - os.fstat(handle).st_size), say)
-        write_tar(whole, file)
-        os.fchmod(handle, 0o644)
-        staged.replace(target)
+        try:
+            size = tar_size(whole)
+            _require_room(target, len(whole.blobs), max(0, size - os.fstat(handle).st_size), say)
+            write_tar(whole, file)
+            os.fchmod(handle, 0o644)
+            staged.replace(target)
+        except BaseException:
+            if not os.fstat(handle).st_size:  # nothing to go on from
+                staged.unlink(missing_ok=True)
+            raise
     sync_folder(target.parent)
 
 
@@ -172,7 +192,20 @@ def _staging_folder(target: Path) -> Iterator[Path]:
     with _locked(staged, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW):
         for part in staged.glob("*.part"):
             part.unlink()
-        yield staged
+        try:
+            yield staged
+        except BaseException:
+            _remove_empty(staged)
+            raise
+
+
+def _remove_empty(staged: Path) -> None:
+    """Remove a folder in which nothing was finished."""
+    for part in staged.glob("*.part"):
+        part.unlink(missing_ok=True)
+    for folder in (staged / "blobs" / "sha256", staged / "blobs", staged):
+        with suppress(OSError):
+            folder.rmdir()
 
 
 @contextmanager
@@ -228,10 +261,12 @@ def _require_room(target: Path, blobs: int, size: int, say: Callable[[Room], Non
     room = Room(blobs=blobs, size=size, free=free_bytes(target.parent))
     say(room)
     if size + _BESIDE > room.free:
+        figures = {"to write": size, "beside it": _BESIDE, "free": room.free}
+        width = len(str(max(figures.values())))
         raise HostRefuses(
             "no room for the capsule",
             where=str(target),
-            detail=[f"to write  {size} bytes", f"free      {room.free} bytes"],
+            detail=[f"{name:<9}  {figure:>{width}} bytes" for name, figure in figures.items()],
             hint="name an --output on a larger disk",
         )
 

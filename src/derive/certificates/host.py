@@ -12,7 +12,7 @@ from pathlib import Path
 
 from derive.canonical import Digest, digest_document
 from derive.certificates.model import Host
-from derive.errors import HostRefuses
+from derive.errors import HostRefuses, InputErrors
 
 VARIABLE = "DERIVE_MACHINE_ID"
 """What stands for the machine where it has no machine-id of its own, as in a container."""
@@ -27,17 +27,24 @@ def host_here(salt: Digest, environ: Mapping[str, str], root: Path = Path("/")) 
 
     Raises:
         HostRefuses: when nothing tells this machine from others.
+        InputErrors: when what stands for it is too short.
     """
     said = environ.get(VARIABLE, "").strip()
     machine = said or next(filter(None, (_read(root / path) for path in _IDS)), "")
+    hint = f"give 32 random digits that stay this machine's own: {VARIABLE}=$(openssl rand -hex 16)"
+    if said and len(said) < _SHORTEST:
+        detail = [f"expected  {_SHORTEST} characters or more", f"got       {len(said)}"]
+        raise InputErrors.one("too short to be one machine's", where=VARIABLE, detail=detail, hint=hint)
     if len(machine) < _SHORTEST:
+        raise HostRefuses("this machine has no machine-id", where=f"/{_IDS[0]}", hint=hint)
+    # Whoever says which machine this is says nothing of its kernel: two of one boot are one host under two names.
+    boot = _read(root / _BOOT)
+    if not boot:
         raise HostRefuses(
-            f"the value of {VARIABLE} is too short to be one machine's" if said else "this machine has no machine-id",
-            where=VARIABLE if said else f"/{_IDS[0]}",
-            hint=f"give 32 random digits that stay this machine's own: {VARIABLE}=$(openssl rand -hex 16)",
+            "nothing tells one start of this machine from another",
+            where=f"/{_BOOT}",
+            hint="have /proc mounted: who certifies says on which kernel",
         )
-    # Where a person says which machine this is, the kernel below may be that of several.
-    boot = said or _read(root / _BOOT) or machine
     facts = os.uname()
     return Host(
         id=_hidden("machine", machine, salt),

@@ -17,7 +17,7 @@ from derive.canonical import Digest
 from derive.certificates.folder import attach_certificate
 from derive.certificates.make import certificate_of
 from derive.certificates.model import Host, read_certificate
-from derive.certificates.rederive import rederive
+from derive.certificates.rederive import rederive, signers_of
 from derive.derivations.model import Platform
 from derive.errors import CheckFailed, Corrupt, Missing, expected_got
 from derive.images.referrers import forget, referrers_of
@@ -45,7 +45,8 @@ def certify_image(
         CheckFailed: when it came out otherwise, either time: nothing is signed.
     """
     platform: Platform = platform_of(facts.platform)
-    (found,) = rederive(project, {platform: (facts.name, facts.image)}, store, options, progress)
+    signers, wanted = signers_of((key.public.id for key in keys), host), {platform: (facts.name, facts.image)}
+    (found,) = rederive(project, wanted, store, options, progress, signers=signers)
     if not found.holds:
         detail = [*expected_got(facts.image, found.image.digest)]
         detail += [f"differs   {one.derivation}: {one.path}" for one in found.differences]

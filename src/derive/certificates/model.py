@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from derive.attest.statement import CERTIFICATE_TYPE
 from derive.canonical import CanonicalError, Digest, Json, decode, encode
 from derive.errors import Corrupt
-from derive.images.documents import digest, exact, fields, integer, items, mapping, text
+from derive.images.documents import digest, exact, fields, integer, items, mapping, second, text
 from derive.trust.dsse import Envelope, read_envelope, shown
 from derive.trust.statement import PAYLOAD_TYPE, STATEMENT_TYPE
 
@@ -161,7 +161,7 @@ def _certificate(document: Json) -> Certificate:
         engine=digest(engine, "digest"),
         version=text(engine, "version"),
         host=_host(said["host"]),
-        made_s=integer(said, "made_s"),
+        made_s=second(said, "made_s"),
     )
 
 

@@ -3,14 +3,14 @@
 
 Edge: the store, through the services below it; the clock.
 
-A release has several shapes, and several keys may sign for it: a check that this engine made in this store within the
-hour, since the machine started, is taken as it is, and its age is told.
+A release has several shapes: a check that this engine made in this store within the hour, since the machine started,
+is taken as it is, and its age is told. Whoever signs takes only what was derived for the same signers.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from derive.build.execute import Progress
 from derive.build.images import derive_image
 from derive.build.service import Options, evaluate
 from derive.canonical import Digest, digest_document
-from derive.certificates.model import CertifiedImage
+from derive.certificates.model import CertifiedImage, Host
 from derive.derivations.model import Derivation, Platform, closure
 from derive.project import Project
 from derive.store.local import LocalStore
@@ -54,8 +54,12 @@ def rederive(
     store: LocalStore,
     options: Options,
     progress: Progress,
+    *,
+    signers: str = "",
 ) -> tuple[Rederived, ...]:
     """Derive images by platform (name, and the digest that is expected), each step twice; raises what steps raise.
+
+    ``signers`` says for whom, where somebody signs that they derived it: another's check is then none of theirs.
 
     What images share is done twice, and not twice for each.
     """
@@ -63,15 +67,16 @@ def rederive(
     twice: set[Digest] = set()
     for platform, (name, expected) in sorted(wanted.items()):
         target = evaluate(project, f"image:{name}", platform)
-        key, now_s = _key(target), int(time.time())
+        keys, now_s = {_key(target, signers), _key(target, "")}, int(time.time())
         steps = {one.id for one in closure(target) if one.fixed is None}
-        before = _before(store, key, now_s)
+        before = _before(store, _key(target, signers), now_s)
         if before is None:
             done = derive_image(project, name, platform, store, options, progress, check=True, but=twice)
             manifest, differences, age_s = done.manifest, done.differences, 0
             if not differences:
                 twice |= steps
-                store.database.set_memo(key, f"{manifest.hex} {now_s}")
+                for key in keys:
+                    store.database.set_memo(key, f"{manifest.hex} {now_s}")
         else:
             (manifest, age_s), differences = before, ()
         image = CertifiedImage(name=name, digest=manifest, derivation=target.id, steps=len(steps))
@@ -79,13 +84,18 @@ def rederive(
     return tuple(found)
 
 
-def _key(target: Derivation) -> Digest:
+def signers_of(keys: Iterable[Digest], host: Host) -> str:
+    """Return what tells those apart for whom a check is made: their keys, and the machine that they say this is."""
+    return " ".join([*sorted(key.hex for key in keys), host.id.hex])
+
+
+def _key(target: Derivation, signers: str) -> Digest:
     try:
         boot = _BOOT.read_text(encoding="ascii").strip()
     except OSError:
         boot = str(time.time_ns())  # where nothing tells one start from another, no check is remembered
-    document = {"derive": "checked/1", "derivation": target.id.hex, "engine": engine_digest().hex, "boot": boot}
-    return digest_document(document)
+    document = {"derive": "checked/2", "derivation": target.id.hex, "engine": engine_digest().hex, "boot": boot}
+    return digest_document({**document, "signers": signers})
 
 
 def _before(store: LocalStore, key: Digest, now_s: int) -> tuple[Digest, int] | None:

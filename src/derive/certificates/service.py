@@ -15,7 +15,7 @@ from derive.build.service import Options
 from derive.certificates.folder import attach_certificate, write_certificate
 from derive.certificates.make import certificate_of
 from derive.certificates.model import Certificate, Host
-from derive.certificates.rederive import Rederived, rederive
+from derive.certificates.rederive import Rederived, rederive, signers_of
 from derive.derivations.model import Platform
 from derive.errors import CheckFailed
 from derive.promotion.content import content_of
@@ -61,7 +61,8 @@ def certify_release(
     images = known.release.images
     wanted = {one: (images[one].name, images[one].digest) for one in platforms}
     with content_of(root, known, store) as content, LocalStore(store) as opened:
-        found = rederive(content.project, wanted, opened, options, progress)
+        signers = signers_of((key.public.id for key in keys), host)
+        found = rederive(content.project, wanted, opened, options, progress, signers=signers)
         _refuse(known, found)
         certificate = certificate_of(known, found, host, made_s)
         files = []

@@ -107,9 +107,10 @@ def _certificate(
 def _check(args: argparse.Namespace) -> int:
     from derive.attest.check import attached, check_attestations
     from derive.attest.gather import image_here
-    from derive.cli.trusting import require_policy
+    from derive.cli.trusting import require_keys_held, require_policy
     from derive.trust.keyring import user_keyring
 
+    require_keys_held(args)
     with LocalStore(store_folder(args), reading=True) as store:
         image, facts = image_here(store, lambda: project_of(args), args.operand, args.platform)
         said = attached(store, image)

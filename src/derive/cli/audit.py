@@ -6,7 +6,9 @@ Edge: a project or a capsule, a scratch folder, the store, standard streams.
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
         verdict = shallow(subject, jobs_of(args))
     else:
         verdict = audit(subject, *_wanted(args, subject), progress_for_stderr(), note, _asking(args))
+        with suppress(OSError):  # there is another audit in it, or there is none
+            _audits(args).rmdir()
     for one in verdict.notes if args.shallow else ():
         note(one)
     return _answer(args, verdict)
@@ -98,10 +102,10 @@ def _wanted(args: argparse.Namespace, subject: Subject) -> tuple[Wanted, Options
     from derive.engine.service import own_platform
 
     store, release = store_folder(args), release_of(subject)
-    usual = store.parent / "audits" / f"{subject.name}-{'unknown' if release is None else release.short}"
+    usual = _audits(args) / f"{subject.name}-{'unknown' if release is None else release.short}"
     wanted = Wanted(
         platforms=args.platform,
-        scratch=Path(args.scratch).absolute() if args.scratch else usual,
+        scratch=Path(os.path.abspath(args.scratch)) if args.scratch else usual,  # noqa: PTH100 - links stay links
         store=store,
         jobs=getattr(args, "jobs", None),
         keep=args.keep,
@@ -111,6 +115,11 @@ def _wanted(args: argparse.Namespace, subject: Subject) -> tuple[Wanted, Options
     # A capsule that has what the engine is made of needs no network, and is not to wait for any.
     is_whole = subject.document is not None and own_platform() in subject.document.engine
     return wanted, Options(jobs=jobs_of(args), offline=args.offline or is_whole)
+
+
+def _audits(args: argparse.Namespace) -> Path:
+    """Return the folder beside the store in which audits work unless a person names another."""
+    return Path(os.path.normpath(store_folder(args))).parent / "audits"
 
 
 def _asking(args: argparse.Namespace) -> Ask:

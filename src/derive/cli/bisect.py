@@ -20,22 +20,28 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
   derive bisect release:r1 release:r2 -- ./smoke.sh
-  derive bisect release:r1 . --dry-run                the edits, which go together, and what each would cost
-  derive bisect ../before . --max-runs 20 -- python3 judge.py
+  derive bisect r1 . --dry-run                        the edits, which go together, and what each would cost
+  derive bisect ../before . --max-runs 20 --timeout 600 -- python3 judge.py
 """
+
+_LONGEST_S = 1_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.usage = "%(prog)s [options] A B -- COMMAND ..."
-    parser.add_argument("before", type=something, metavar="A", help="release:NAME, a project's folder, or .")
+    parser.add_argument("before", type=something, metavar="A", help="a release, a project's folder, or .")
     parser.add_argument(
         "after", type=something, metavar="B", help="likewise; the command ends with 0 for what is like A"
     )
-    parser.add_argument("--image", type=something, metavar="NAME", help="which image is derived (default: A's default)")
+    image = "which image is derived (default: a release's own)"
+    parser.add_argument("--image", type=something, metavar="NAME", help=image)
     parser.add_argument("--platform", choices=("linux/amd64", "linux/arm64"), help="default: as the image's file says")
     parser.add_argument("--dry-run", action="store_true", help="say what would be tried, and run nothing")
     parser.add_argument("--max-runs", type=_runs, metavar="N", help="run the command so often at most")
+    parser.add_argument(
+        "--timeout", type=_seconds, metavar="SECONDS", help="end the command after so long: it cannot be judged then"
+    )
     parser.add_argument("--offline", action="store_true", help="fetch nothing")
 
 
@@ -45,26 +51,32 @@ def _runs(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= _LONGEST_S:
+        raise argparse.ArgumentTypeError(f"not a whole number of seconds from 1 to {_LONGEST_S}: {text!r}")
+    return int(text)
+
+
 def run(args: argparse.Namespace) -> int:
     """Search, and print the edits; where it was stopped, what is known then."""
     from derive.bisect.compositions import Compositions
     from derive.bisect.model import run_line
     from derive.bisect.run import Bisection
-    from derive.bisect.sides import project_of, read_state
+    from derive.bisect.sides import default_image, read_state
     from derive.build.service import Options
 
     if not args.words and not args.dry_run:
         raise InputErrors.one("no command to judge by", hint="give one: derive bisect A B -- COMMAND")
     with LocalStore(store_folder(args)) as store:
         states = [read_state(text, lambda: project_root(args), store.root) for text in (args.before, args.after)]
-        image = args.image or project_of(states[0].files, store.root).settings.default_image
+        image = args.image or default_image(states[0], states[1])
         options = Options(jobs=jobs_of(args), offline=args.offline)
         found = Compositions((states[0], states[1]), store, options, image, args.platform)
 
         def say(number: int, ran: Ran, remaining: int) -> None:
             note(run_line(number, ran, len(found.edits), remaining))
 
-        bisection = Bisection(found, store, tuple(args.words), image, args.max_runs, say)
+        bisection = Bisection(found, store, tuple(args.words), image, args.max_runs, say, args.timeout)
         return _planned(args, bisection) if args.dry_run else _searched(args, bisection)
 
 

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, path_text, project_of, store_folder, wants_json
+from derive.cli.console import answer, answer_record, jobs_of, note, path_text, project_of, store_folder, wants_json
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-    from derive.derivations.model import Output
+    from derive.build.check import Difference
+    from derive.build.service import Options
+    from derive.derivations.model import Derivation, Output
 
 EXAMPLES = """\
   derive build perftest
   derive build perftest --platform linux/arm64 --path
+  derive build perftest --check
 """
 
 
@@ -28,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="a name declared in derivations/, or an image")
     parser.add_argument("--platform", choices=("linux/amd64", "linux/arm64"), help="default: the build platform")
     parser.add_argument("--path", action="store_true", help="print where the output lies in the store, read-only")
+    parser.add_argument("--check", action="store_true", help="build every step again and compare each output")
     parser.add_argument("--keep-failed", action="store_true", help="keep a failed script's folders for derive shell")
     parser.add_argument("--offline", action="store_true", help="fetch nothing")
     parser.add_argument("--dry-run", action="store_true", help="print the plan, as derive plan does, and do nothing")
@@ -45,18 +49,33 @@ def run(args: argparse.Namespace) -> int:
     project = project_of(args)
     target = evaluate(project, args.name, args.platform)
     with LocalStore(store_folder(args)) as store:
-        plan = plan_for(target, store)
+        plan = plan_for(target, store, whole=args.check)
         options = Options(jobs=jobs_of(args), offline=args.offline, keep_failed=args.keep_failed)
         outputs = realise(plan, store, options, progress_for_stderr())
+        differences = _check(target, store, options) if args.check else ()
         out = outputs["out"]
         path = _place(store, out, wanted=args.path)
         if wants_json(args):
             body = {name: str(output) for name, output in outputs.items()}
             place = None if path is None else path_text(path)
-            answer_record("build", args.name, {"derivation": str(target.id), "outputs": body, "path": place})
-        else:
+            found = {"differences": [one.document() for one in differences]} if args.check else {}
+            record = {"derivation": str(target.id), "outputs": body, "path": place, **found}
+            answer_record("build", args.name, record)
+        elif not differences:
             answer(str(path) if args.path else str(out.digest))
-    return 0
+    return 1 if differences else 0
+
+
+def _check(target: Derivation, store: LocalStore, options: Options) -> tuple[Difference, ...]:
+    """Build every step again, as `derive image --check` does, and tell what came out otherwise."""
+    from derive.build.images import check_target
+    from derive.cli.differences import tell_differences
+    from derive.cli.progress import progress_for_stderr
+
+    count, differences = check_target(target, store, options, progress_for_stderr())
+    note(f"checked {count} steps: {len(differences) or 'no'} differences")
+    tell_differences(differences, store)
+    return differences
 
 
 def _place(store: LocalStore, out: Output, *, wanted: bool) -> Path | None:

@@ -56,11 +56,25 @@ def run(args: argparse.Namespace) -> int:
         raise InputErrors.one("--need signs nothing", hint="leave out --attach and --platform")
     if args.key and args.any_hosts:
         raise InputErrors.one("--any-hosts is for counting", hint="leave it out, or --key")
+    root = project_root(args)
+    known = _known(root, args.release)
+    return _sign(args, root, known) if args.key else _count(args, root, known)
+
+
+def _known(root: Path, release: str) -> Known:
+    """Return the release, where all records are as they were written; raises NotHeld with what is not."""
+    from derive.errors import RecordEdited, RecordGone
+    from derive.records.held import NotHeld, vouched
     from derive.releases.find import find_release
 
-    root = project_root(args)
-    known = find_release(root, args.release)
-    return _sign(args, root, known) if args.key else _count(args, root, known)
+    refused = vouched(root)
+    try:
+        known = find_release(root, release)
+    except (RecordEdited, RecordGone) as error:
+        raise NotHeld(error.problems()) from error
+    if refused is not None:
+        note(f"records are not held against git: {refused}")
+    return known
 
 
 def _sign(args: argparse.Namespace, root: Path, known: Known) -> int:

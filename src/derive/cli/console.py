@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
@@ -136,25 +136,61 @@ def guarded(run: Callable[[], int]) -> int:
 
     With the variable DERIVE_TRACEBACK set, a fault of derive itself is raised as it is.
     """
+    came: list[int] = []
     try:
-        signal.signal(signal.SIGTERM, _interrupt)
-        code = run()
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except DeriveError as error:
-        return _failed(error)
-    except KeyboardInterrupt:
-        return _failed(Interrupted("interrupted", hint="run the same command again: everything finished is kept"))
-    except BrokenPipeError:
-        # Whoever read the answer has left.
-        _drop_answer()
-        return 0
-    except Exception as error:
-        if os.environ.get("DERIVE_TRACEBACK"):
-            raise
-        _drop_answer()
-        return _failed(_unforeseen(error))
+        with _interrupts(came):
+            code = run()
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except BaseException as error:  # noqa: BLE001 - what is no failure is raised again
+        if came and not isinstance(error, Interrupted):
+            # Whatever it became on its way: Python turns one that comes while a class is made into a RuntimeError.
+            if not isinstance(error, KeyboardInterrupt):
+                _drop_answer()
+            return _failed(_INTERRUPTED)
+        return _ended(error)
     return code
+
+
+_INTERRUPTED = Interrupted("interrupted", hint="run the same command again: everything finished is kept")
+
+
+@contextlib.contextmanager
+def _interrupts(came: list[int]) -> Iterator[None]:
+    """Raise KeyboardInterrupt on Ctrl-C and TERM, and note each; afterwards they do again what they did before."""
+
+    def interrupt(number: int, _frame: object) -> NoReturn:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    if before[signal.SIGINT] == signal.SIG_IGN:  # a shell starts so what runs in the background
+        del before[signal.SIGINT]
+    try:
+        for number in before:
+            signal.signal(number, interrupt)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ended(error: BaseException) -> int:
+    """Say what ended a command, and return its exit code; raises what is no failure, or is to be seen as it is."""
+    match error:
+        case DeriveError():
+            return _failed(error)
+        case KeyboardInterrupt():
+            return _failed(_INTERRUPTED)
+        case BrokenPipeError():
+            # Whoever read the answer has left.
+            _drop_answer()
+            return 0
+        case Exception() if not os.environ.get("DERIVE_TRACEBACK"):
+            _drop_answer()
+            return _failed(_unforeseen(error))
+        case _:
+            raise error
 
 
 def _failed(error: DeriveError) -> int:
@@ -224,7 +260,3 @@ def _format(problem: Problem) -> str:
     if problem.hint is not None:
         lines.append(f"  hint: {problem.hint}")
     return "\n".join(lines)
-
-
-def _interrupt(_signal: int, _frame: object) -> NoReturn:
-    raise KeyboardInterrupt

@@ -84,6 +84,8 @@ def _run(args: argparse.Namespace) -> int:
     from derive.engine.source import engine_files
     from derive.lock.mirrors import SystemMirrors
 
+    if not args.words:
+        raise InputErrors.one("nothing to run", hint="give arguments of derive: derive engine run -- image NAME")
     here = own_platform()
     if args.platform not in (None, here):
         raise InputErrors.one(f"this machine runs engines of {here} alone", where=f"--platform {args.platform}")

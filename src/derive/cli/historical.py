@@ -39,6 +39,7 @@ def compared_historical(args: argparse.Namespace, first: str, second: str) -> in
     """
     from derive.records.folder import load
     from derive.report.history import KIND, compare, words
+    from derive.words import count_text
 
     root = project_root(args)
     chain = load(root)
@@ -46,13 +47,15 @@ def compared_historical(args: argparse.Namespace, first: str, second: str) -> in
     if not historical:
         return None
     rows = compare(_stated(args, chain, first), _stated(args, chain, second))
-    told = words(first, second, rows, historical)
+    told, more = words(first, second, rows, historical), 0
     if wants_json(args):
         _record(first, second, rows, told)
     else:
-        _print(first, second, rows, everything=getattr(args, "all", False))
+        more = _print(first, second, rows, everything=getattr(args, "all", False))
     for text in told:
         note(f"note: {text}")
+    if more:
+        note(f"note: {count_text(more, 'row')} of one alone not shown: --all")
     return 0 if first == second else 1
 
 
@@ -67,11 +70,13 @@ def _stated(args: argparse.Namespace, chain: Chain, name: str) -> Stated:
     return stated_by_documents(known.release.document(), known.facts.document())
 
 
-def _print(first: str, second: str, rows: tuple[Compared, ...], *, everything: bool) -> None:
+def _print(first: str, second: str, rows: tuple[Compared, ...], *, everything: bool) -> int:
+    """Print rows, and return how many were left out."""
     from derive.report.history import cells
 
     shown = cells(rows, everything=everything)
-    answer(table([("what", first, second, ""), *shown]) if shown else "nothing is known of either")
+    answer(table([("what", first, second, ""), *shown]) if shown else "nothing is known of both")
+    return len(rows) - len(shown)
 
 
 def _record(first: str, second: str, rows: tuple[Compared, ...], told: list[str]) -> None:

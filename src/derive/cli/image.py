@@ -17,7 +17,6 @@ from derive.store.local import LocalStore
 if TYPE_CHECKING:
     import argparse
 
-    from derive.build.check import Difference
     from derive.build.images import DerivedImage
     from derive.derivations.model import Platform
     from derive.project import Project
@@ -65,7 +64,13 @@ def run(args: argparse.Namespace) -> int:
         else:
             done = _derive(args, project, name, platform, store)
             if done.differences:
-                return _differs(args, name, done, store)
+                from derive.cli.differences import tell_differences
+
+                tell_differences(done.differences, store)
+                if wants_json(args):
+                    differences = [difference.document() for difference in done.differences]
+                    answer_record("image", name, {"digest": str(done.manifest), "differences": differences})
+                return 1
             manifest = done.manifest
             store.database.set_memo(key, manifest.hex)
         if args.output:
@@ -102,31 +107,3 @@ def _derive(
     if args.check:
         note(f"checked {done.checked} steps: {len(done.differences) or 'no'} differences")
     return done
-
-
-def _differs(args: argparse.Namespace, name: str, done: DerivedImage, store: LocalStore) -> int:
-    from derive.differ.stored import IN_PASSING, differ_outputs
-    from derive.why.render import render
-
-    for one in done.differences:
-        note(_explain(one))
-        lines = differ_outputs(one.derivation, one.first, one.second, (store, store), IN_PASSING)
-        for line in render(lines, colour=False).splitlines():
-            note(f"       {line}")
-    if wants_json(args):
-        differences = [difference.document() for difference in done.differences]
-        answer_record("image", name, {"digest": str(done.manifest), "differences": differences})
-    return 1
-
-
-def _explain(difference: Difference) -> str:
-    place = f"{difference.path or 'its one file'}, {difference.what}"
-    if difference.offset is not None:
-        place += f", at byte {difference.offset}"
-    return "\n".join(
-        [
-            f"differs: {difference.derivation}, output {difference.output}: {place}",
-            f"       first   {difference.first}",
-            f"       second  {difference.second}",
-        ]
-    )

@@ -6,15 +6,12 @@ Edge: arguments, standard streams, signals. Only the module of the command at ha
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import os
 import sys
-from importlib import import_module
-from typing import TYPE_CHECKING
 
 from derive import __version__
 
+TYPE_CHECKING = False  # that of the module typing, whose import an interrupt would find without a handler
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
@@ -66,6 +63,8 @@ COMMANDS = {
 TAKE_WORDS = frozenset({"bisect", "capsule", "engine", "shell"})
 """Commands after whose ``--`` another command line stands."""
 
+_INTERRUPTED = 130
+
 EXIT_CODES = """\
 exit codes:
   0    done, or yes
@@ -86,16 +85,30 @@ examples:
 
 def console() -> None:
     """Entry point of the installed command."""
+    _leave_when_interrupted()
+    import gc
+
     _open_standard_descriptors()
     # Most commands end before they leave cycles behind: looking for those that often is a tenth of their time.
     gc.set_threshold(50_000)
     code = main(sys.argv[1:])
     threads = sys.modules.get("threading")
-    if threads is not None and threads.active_count() > 1:
-        # A transfer that was given up still waits for its host, and the interpreter would wait for it.
+    if code == _INTERRUPTED or (threads is not None and threads.active_count() > 1):
+        # A transfer that was given up still waits for its host, and the interpreter would wait for it. And it would end
+        # by the signal, and not with a code, where Ctrl-C came while text was executed, as each dataclass is made.
         _flush()
         os._exit(code)
     sys.exit(code)
+
+
+def _leave_when_interrupted() -> None:
+    """End at once on Ctrl-C and TERM: while modules are imported, and after a command, nothing is half done."""
+    # What the module signal is made of: that one takes milliseconds to import, in which Ctrl-C printed a traceback.
+    import _signal  # type: ignore[import-not-found]
+
+    for number, usual in ((_signal.SIGINT, _signal.default_int_handler), (_signal.SIGTERM, _signal.SIG_DFL)):
+        if _signal.getsignal(number) == usual:  # whoever has it ignored, as nohup does, means that
+            _signal.signal(number, lambda *_: os._exit(_INTERRUPTED))
 
 
 def _open_standard_descriptors() -> None:
@@ -110,6 +123,8 @@ def _open_standard_descriptors() -> None:
 
 
 def _flush() -> None:
+    import contextlib
+
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, AttributeError):
             stream.flush()
@@ -146,6 +161,8 @@ def _run(argv: Sequence[str]) -> int:
     if args.command is None:
         parser.print_help(sys.stderr)
         return 2
+    from importlib import import_module
+
     return int(import_module(f"derive.cli.{args.command}").run(args))
 
 
@@ -160,6 +177,7 @@ def _parted(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 def make_parser(argv: Sequence[str] | None) -> argparse.ArgumentParser:
     """Build the parser; with arguments given, only the command among them is declared in full."""
     import argparse
+    from importlib import import_module
 
     from derive.cli.options import common_options
 

@@ -29,6 +29,30 @@ def something(text: str) -> str:
     return text
 
 
+def line(text: str) -> str:
+    """Take text that is told to people: in one line, of what can be printed, and not empty."""
+    if not text.strip() or not text.isprintable():
+        raise argparse.ArgumentTypeError(f"not text in one line that can be printed: {text!r}")
+    return text
+
+
+class Once(argparse.Action):
+    """Takes an option's value, and refuses the option a second time, where the first value would silently be lost."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        """Keep the value; raises ArgumentError where there is one already."""
+        del parser, option_string
+        if getattr(namespace, self.dest, None) is not None:
+            raise argparse.ArgumentError(self, "given twice")
+        setattr(namespace, self.dest, values)
+
+
 def image_digest(text: str) -> Digest:
     """Take the whole digest of an image."""
     try:

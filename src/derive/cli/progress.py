@@ -42,7 +42,7 @@ class Lines:
         self._fetches, self._builds = len(plan.of(Action.FETCH)), len(plan.of(Action.BUILD))
         self._fetched = self._built = 0
         expected = "" if expected_ns is None else f", expected {duration_text(expected_ns)}"
-        note(f"{plan.target.name}: {self._fetches} to fetch, {self._builds} to build{expected}")
+        note(f"{plan.title or plan.target.name}: {self._fetches} to fetch, {self._builds} to build{expected}")
 
     def started(self, derivation: Derivation) -> None:
         """Say nothing: the end of a step is what counts."""

@@ -19,7 +19,7 @@ from derive.cli.console import (
     store_folder,
     wants_json,
 )
-from derive.cli.options import something
+from derive.cli.options import line, something
 from derive.errors import InputErrors
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--evidence", nargs="+", action="extend", default=[], metavar="FILE", help="reports below records/"
     )
-    parser.add_argument("--waive", type=something, metavar="REASON", help="why there is no evidence")
+    parser.add_argument("--waive", type=line, metavar="REASON", help="why there is no evidence")
     parser.add_argument("--expires", type=something, metavar="DATE", help="the last day of the waiver: YYYY-MM-DD")
     parser.add_argument(
         "--clear-waiver", action="store_true", help="put evidence in the place of the waiver that stands"
     )
-    parser.add_argument("--why", type=something, metavar="TEXT", help="what speaks for it, for the record")
+    parser.add_argument("--why", type=line, metavar="TEXT", help="what speaks for it, for the record")
     parser.add_argument("--offline", action="store_true", help="fetch nothing")
     parser.add_argument("--dry-run", action="store_true", help="judge, and write nothing")
 
@@ -141,12 +141,15 @@ def _written(args: argparse.Namespace, found: Promotion) -> int:
         path = write_promotion(root, found)
     shown = None if path is None else str(path.relative_to(root))
     if wants_json(args):
-        answer_record("promote", found.known.name, {"file": shown, "missing": [], "record": found.body})
+        record = found.body if found.standing is None else found.standing.record.body
+        answer_record("promote", found.known.name, {"file": shown, "missing": [], "record": record})
     else:
         answer(shown or f"{found.known.name} may be promoted for {args.shape}")
     for text in found.unchecked:
         note(f"not checked: {text}")
-    if shown is None:
+    if found.standing is not None:
+        note(f"it is promoted already, and nothing moved since: nothing is written beside {found.standing.where}")
+    elif shown is None:
         note("nothing was written: that is what --dry-run asks")
     else:
         note(f"commit it: git add records && git commit -m 'Promote {found.known.name} for {args.shape}'")

@@ -32,11 +32,13 @@ def run(args: argparse.Namespace) -> int:
     from derive.report.gather import gather
     from derive.report.model import document
     from derive.report.page import page, summary
-    from derive.report.read import files_of_records, page_template
+    from derive.report.read import files_of_records, page_template, texts_at_hand
 
     if args.output is not None:
         check_output(args.output)
-    account = gather(files_of_records(project_root(args)))
+    root = project_root(args)
+    files = files_of_records(root)
+    account = gather(files, texts_at_hand(root, files))
     if args.output is not None or not wants_json(args):
         with open_output(args.output or STANDARD_OUTPUT) as file:
             file.write(page(account, page_template()))

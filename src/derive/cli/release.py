@@ -9,8 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from derive.canonical import Digest
 from derive.cli.console import answer, answer_record, jobs_of, note, project_of, store_folder, table, wants_json
-from derive.cli.options import something
+from derive.cli.options import line, something
+from derive.errors import InputErrors
 
 if TYPE_CHECKING:
     import argparse
@@ -38,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     platforms = ("linux/amd64", "linux/arm64")
     again = "append"
     add("--platform", action=again, default=[], choices=platforms, help=f"default: those of the image's file{_AGAIN}")
-    add("--why", type=something, metavar="TEXT", help="why it is made")
-    add("--by", type=something, metavar="NAME", help="who decides (default: as git's settings say)")
+    add("--why", type=line, metavar="TEXT", help="why it is made")
+    add("--by", type=line, metavar="NAME", help="who decides (default: as git's settings say)")
     add("--previous", type=something, metavar="NAME", help="the release before it (default: the last of the recipe)")
     add("--evidence", action=again, default=[], metavar="FILE[:SHAPE]", help=f"a record that speaks for it{_AGAIN}")
     add("--waive", action=again, default=[], metavar="SHAPE=REASON", help=f"why a shape has no evidence{_AGAIN}")
@@ -47,6 +49,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--offline", action="store_true", help="fetch nothing")
     add("--dry-run", action="store_true", help="say what would be derived, and write nothing")
     add("--write-to", type=something, metavar="DIR", help="write release.json and facts.json there, and no record")
+    add("--again", type=_step, metavar="ID", help="with --write-to: build this derivation of it once more: again.json")
+
+
+def _step(text: str) -> Digest:
+    """Take the id of a derivation."""
+    import argparse
+
+    try:
+        return Digest(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"not the id of a derivation, 64 hex digits: {text!r}") from None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,16 +67,27 @@ def run(args: argparse.Namespace) -> int:
     from derive.build.service import Options
     from derive.cli.progress import progress_for_stderr
     from derive.releases import service
+    from derive.releases.again import build_again, require_step, write_again
     from derive.releases.describe import answer as described
     from derive.releases.describe import question_of
     from derive.releases.make import require_free, require_name
+    from derive.releases.standing import require_same
     from derive.store.local import LocalStore
 
     require_name(args.name)
     project = project_of(args)
-    question = question_of(project, args.recipe, args.platform)
+    question = question_of(project, args.recipe, args.platform, partly=bool(args.write_to))
+    if args.again is not None:
+        require_step(question, args.again)
+        if not args.write_to:
+            hint = "say where to write what it gave: --write-to DIR"
+            raise InputErrors.one("without --write-to it has no place", where="--again", hint=hint)
     evidence = service.evidence_for(question, args.evidence, args.waive, args.expires)
     previous = None if args.write_to else require_free(project.root, args.name, args.recipe, args.previous)
+    if not args.write_to:
+        require_same(project.root, args.name, question)
+    if args.dry_run and not args.write_to:
+        service.require_new(args.name, question)  # else found when it is written: it may come out otherwise now
     with LocalStore(store_folder(args)) as store:
         if args.dry_run:
             return _plan(args, question, store)
@@ -71,6 +95,9 @@ def run(args: argparse.Namespace) -> int:
         release, facts = described(question, store, options, progress_for_stderr())
         if args.write_to:
             service.write_documents(Path(args.write_to), release, facts)
+            if args.again is not None:
+                given = build_again(question, args.again, store, options)
+                write_again(Path(args.write_to), args.again, given)
             return _answer(args, {"release": str(release.digest)}, str(release.digest))
         said = service.Said(by=args.by, why=args.why, previous=previous, evidence=evidence)
         made = service.record(args.name, question, store, release, facts, said)

@@ -31,6 +31,25 @@ def policy_here(args: argparse.Namespace) -> Policy | None:
     return load_policy(root)
 
 
+def require_keys_held(args: argparse.Namespace) -> None:
+    """Refuse to judge by keys whose events are not as they were written or committed: a revocation may be gone.
+
+    Raises:
+        NotHeld: with every fault. Without a project there are no events; that is said where they are needed.
+    """
+    from derive.cli.console import note
+    from derive.records.held import keys_held
+    from derive.trust.history import FOLDER
+
+    try:
+        root = project_root(args)
+    except InputErrors:
+        return
+    refused = keys_held(root)
+    if refused is not None:
+        note(f"{FOLDER}/ is not held against git: {refused}")
+
+
 def require_policy(args: argparse.Namespace, otherwise: str) -> Policy:
     """Return the project's policy; raises InputErrors, saying what may be done otherwise, where nobody is trusted."""
     from derive.project import load_policy

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, jobs_of, note, project_of, store_folder, wants_json
 from derive.cli.options import something
-from derive.errors import InputErrors
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -67,15 +66,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _recorded(file: str, image: str) -> Mapping[str, Json]:
+    from derive.infile import read_named
     from derive.verify.compare import recorded
 
-    try:
-        data = Path(file).read_bytes()
-    except (OSError, ValueError) as error:
-        why = (getattr(error, "strerror", None) or str(error)).lower()
-        hint = "write one: derive verify --record FILE"
-        raise InputErrors.one(f"cannot be read: {why}", where=file, hint=hint) from error
-    return recorded(data, file, image)
+    return recorded(read_named(file, hint="write one: derive verify --record FILE"), file, image)
 
 
 def _document(found: VerifiedImage) -> bytes:

@@ -17,6 +17,7 @@ from derive.doctor.git_facts import GitRefused, git, git_facts
 from derive.doctor.model import Facts, SiteFile, Unreadable
 from derive.errors import InputErrors, Problem
 from derive.fabric.site_file import read_site_file
+from derive.infile import read_plain
 from derive.project import LAUNCH_ROOTS, load_project, read_roots
 from derive.words import unreadable
 
@@ -73,9 +74,7 @@ def _records(root: Path) -> dict[str, bytes | Unreadable]:
 
 def _record(path: Path, name: str) -> bytes | Unreadable:
     try:
-        if path.stat().st_size > _LARGEST_RECORD:
-            return Unreadable(where=name, reason=f"larger than the {_LARGEST_RECORD} bytes that are looked at")
-        return path.read_bytes()
+        return read_plain(path, _LARGEST_RECORD)[0]
     except OSError as error:
         return Unreadable(where=name, reason=unreadable(error))
 

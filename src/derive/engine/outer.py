@@ -14,13 +14,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from derive.engine.outer_spec import OuterRequest, engine_spec, program_spec
+from derive.engine.outer_spec import OuterRequest, engine_spec, program_spec, python_of
 from derive.errors import InputErrors, Problem
 from derive.sandbox.request import RootEntry, RootFile, RootFolder, RootLink
 
 if TYPE_CHECKING:
     from derive.engine.reach import Network
     from derive.sandbox.spec import SandboxSpec
+
+_PROGRAMS = "usr/bin"
 
 
 def run(
@@ -63,6 +65,19 @@ def run_program(
     """Run a program of an engine's root in the same sandbox, by its absolute path; as :func:`run`."""
     request = _request(engine_root, project, store, out, None, None)
     return _run(request, lambda given: program_spec(given, tuple(argv)), store, stdout, None)
+
+
+def engine_python(engine_root: Path) -> str:
+    """Return the name of the Python of an unpacked root, as ``python3.13``: that of the engine's time.
+
+    Raises:
+        InputErrors: when it has none.
+    """
+    folder = engine_root / _PROGRAMS
+    found = python_of(one.name for one in folder.iterdir()) if folder.is_dir() else None
+    if found is None:
+        raise InputErrors.one("not the root of an engine: it has no Python", where=str(folder))
+    return found
 
 
 def _run(
@@ -116,6 +131,7 @@ def _request(
     return OuterRequest(
         root=os.fsencode(engine_root.resolve()),
         root_entries=_top(engine_root),
+        python=f"/{_PROGRAMS}/{engine_python(engine_root)}",
         project=os.fsencode(project.resolve()),
         store=os.fsencode(store.resolve()),
         out=None if out is None else os.fsencode(out.resolve()),

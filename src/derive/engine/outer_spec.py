@@ -9,7 +9,8 @@ engine, which is trusted with the store that it is given, and is kept from whate
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -28,7 +29,7 @@ from derive.sandbox.spec import (
     root_mounts,
 )
 
-PYTHON = ("/usr/bin/python3.13", "-I", "-B")
+PYTHON_OPTIONS = ("-I", "-B")
 """Isolated from variables and from the working folder, whose ``kernels`` and ``lock`` are no packages."""
 
 WORK = "/work"
@@ -37,6 +38,8 @@ ARCHIVE = f"{WORK}/capsule"
 ARCHIVE_FILE = f"{ARCHIVE}.tar"
 RESOLVER = "/etc/resolv.conf"
 CERTIFICATES = f"{WORK}/certificates.crt"
+
+_PYTHON = re.compile(r"python3\.([0-9]{1,3})", re.ASCII)
 
 _NAMESPACES = ("user", "ipc", "uts", "cgroup-try")
 """No process namespace: bubblewrap looks up its children by number in ``/proc``, which is the host's here."""
@@ -57,7 +60,8 @@ ENVIRONMENT: Mapping[str, str] = MappingProxyType(
 class OuterRequest:
     """What an engine is given.
 
-    ``root`` is the folder of its root tree, ``root_entries`` the top level of that. ``project`` and ``archive`` are
+    ``root`` is the folder of its root tree, ``root_entries`` the top level of that, ``python`` the program in it that
+    runs the engine, by its path in there. ``project`` and ``archive`` are
     read-only, ``store`` and ``out`` are not; an archive is a folder, or one file. ``network``: it may reach what this
     machine reaches, and finds names as this machine does; ``certificates`` is a bundle that it trusts then in place of
     its own. ``environment`` are variables beside :data:`ENVIRONMENT`. ``devices`` is a folder with private device
@@ -66,6 +70,7 @@ class OuterRequest:
 
     root: bytes
     root_entries: tuple[RootEntry, ...]
+    python: str
     project: bytes
     store: bytes
     out: bytes | None = None
@@ -77,9 +82,15 @@ class OuterRequest:
     devices: bytes | None = None
 
 
+def python_of(names: Iterable[str]) -> str | None:
+    """Return the highest Python 3 among the names of a root's ``usr/bin``, as ``python3.13``; None without one."""
+    found = {int(match[1]): name for name in names if (match := _PYTHON.fullmatch(name))}
+    return found[max(found)] if found else None
+
+
 def engine_spec(request: OuterRequest, argv: tuple[str, ...]) -> SandboxSpec:
     """Return the sandbox in which an engine runs with some arguments."""
-    return program_spec(request, (*PYTHON, "-m", "derive", *argv))
+    return program_spec(request, (request.python, *PYTHON_OPTIONS, "-m", "derive", *argv))
 
 
 def program_spec(request: OuterRequest, argv: tuple[str, ...]) -> SandboxSpec:

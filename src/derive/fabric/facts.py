@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Interface, IPv6Address
 from typing import TYPE_CHECKING, Any
 
-from derive.errors import InputErrors, Problem
+from derive.errors import InputErrors, Problem, expected_got
 from derive.fabric.declarations import BYTE, is_address
 from derive.fabric.table import Rows, Spec, Table
 from derive.fabric.table import problems as form_problems
 from derive.recipes.forms import SWITCH, TEXT, Form
+from derive.words import LAST_S
 
 if TYPE_CHECKING:
     from derive.canonical import Json
@@ -123,7 +124,10 @@ def _is_interface_address(value: Json) -> bool:
 
 
 _MTU = Form(expects="a number of bytes", accepts=lambda value: isinstance(value, int) and value is not True)
-_SECONDS = Form(expects="whole seconds", accepts=lambda value: isinstance(value, int) and value is not True)
+_SECONDS = Form(
+    expects="whole seconds since 1970, up to the year 9999",
+    accepts=lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LAST_S,
+)
 _ADDRESS = Form(expects="an IPv4 address with its prefix, as in 10.12.1.1/24", accepts=_is_interface_address)
 _GID = Table(keys={"index": BYTE, "type": TEXT, "gid": TEXT}, required=frozenset({"index", "type", "gid"}))
 _INTERFACE: Mapping[str, Spec] = {
@@ -168,6 +172,10 @@ def read_facts(data: bytes, file: str) -> NodeFacts:
         raise InputErrors(problems)
     body = record["body"]
     problems += _names_twice(body, file)
+    if record.get("subject", body["host"]) != body["host"]:
+        detail, hint = expected_got(body["host"], record["subject"]), "gather them anew: derive site facts > FILE"
+        message = "facts of one machine under the name of another"
+        problems.append(Problem(where=f"{file}: subject", message=message, detail=detail, hint=hint))
     if problems:
         raise InputErrors(problems)
     return NodeFacts(

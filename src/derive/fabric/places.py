@@ -6,17 +6,16 @@ Edge: reads the environment that it is given, and one file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from derive.errors import InputErrors
 from derive.fabric.examples import example, example_file, example_note
 from derive.fabric.load import load_site_input
 from derive.fabric.rule import SiteInput
 from derive.fabric.site import Cabling, Site
-from derive.fabric.site_file import VARIABLE, find_site, read_site_file, user_site
-from derive.words import unreadable
+from derive.fabric.site_file import LARGEST, VARIABLE, find_site, user_site
+from derive.infile import read_named
 
 __all__ = [
     "VARIABLE",
@@ -54,25 +53,16 @@ def read_site_bytes(path: Path) -> bytes:
     Raises:
         InputErrors: when it is absent, cannot be read, or can be no site file.
     """
-    return _told(path, lambda: read_site_file(path)[0], "write one: derive site init")
+    return read_named(path, largest=LARGEST, hint="write one: derive site init")
 
 
 def read_bytes(path: Path, hint: str) -> bytes:
     """Return a file's bytes; ``hint`` is the next step where it is not there.
 
     Raises:
-        InputErrors: when it is absent or cannot be read.
+        InputErrors: when it is absent, cannot be read, or can hold no facts of a machine.
     """
-    return _told(path, path.read_bytes, hint)
-
-
-def _told(path: Path, read: Callable[[], bytes], hint: str) -> bytes:
-    try:
-        return read()
-    except FileNotFoundError:
-        raise InputErrors.one("no such file", where=str(path), hint=hint) from None
-    except OSError as error:
-        raise InputErrors.one(unreadable(error), where=str(path)) from error
+    return read_named(path, largest=LARGEST, hint=hint)
 
 
 def site_or_example(

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from derive.canonical import Digest, Json
+from derive.words import LAST_S
 
 
 class DocumentError(ValueError):
@@ -48,6 +49,14 @@ def integer(document: Mapping[str, Json], key: str) -> int:
     value = document[key]
     if not isinstance(value, int) or isinstance(value, bool):
         raise DocumentError(f"{key}: not an integer")
+    return value
+
+
+def second(document: Mapping[str, Json], key: str) -> int:
+    """Return a field of seconds since 1970, up to the end of the year 9999; raises DocumentError for any other."""
+    value = integer(document, key)
+    if not 0 <= value <= LAST_S:
+        raise DocumentError(f"{key}: not seconds since 1970, up to the year 9999")
     return value
 
 

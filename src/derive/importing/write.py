@@ -16,7 +16,7 @@ from pathlib import Path
 from derive.errors import HostRefuses, InputErrors, Problem
 from derive.fabric.places import VARIABLE, user_site
 from derive.importing.plan import Imported, Source
-from derive.words import unreadable
+from derive.infile import read_named
 
 _SHAPE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _MODES = {True: 0o644, False: 0o600}
@@ -42,10 +42,9 @@ def _read(named: Sequence[str], problems: list[Problem], *, shapes: bool) -> tup
         is_named = shapes and separator != "" and _SHAPE.fullmatch(before) is not None and not Path(text).exists()
         file, shape = (after, before) if is_named else (text, None)
         try:
-            found.append(Source(file=file, data=Path(file).read_bytes(), shape=shape))
-        except (OSError, ValueError) as error:
-            message = unreadable(error) if isinstance(error, OSError) else "cannot be read: no name of a file"
-            problems.append(Problem(where=file, message=message))
+            found.append(Source(file=file, data=read_named(file), shape=shape))
+        except InputErrors as error:
+            problems += error.problems()
     return tuple(found)
 
 

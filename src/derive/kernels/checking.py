@@ -120,8 +120,8 @@ def _compile_again(
     # No step waits for another, so the longest goes first: no other order keeps the jobs busy to the end.
     longest_first = sorted(steps, key=lambda one: -work.steps[one.id].expected_ns)
     with ThreadPoolExecutor(options.jobs, thread_name_prefix="check", initializer=lambda: _stay_on(next(cpus))) as pool:
-        results = {step.id: pool.submit(again, step) for step in longest_first}
         try:
+            results = {step.id: pool.submit(again, step) for step in longest_first}
             return [finding for step in steps for finding in results[step.id].result()]
         except BaseException as error:
             maker.cancel()

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from derive.errors import InputErrors
+from derive.infile import read_named
 from derive.memory.checkpoint import PREFIX_BYTES, Entry, Index, header_bytes, parse_header, parse_index
 
 INDEX = "model.safetensors.index.json"
 _SHARDS = "*.safetensors"
+_LARGEST_INDEX = 1 << 28
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,7 @@ def read_checkpoint(place: Path) -> Checkpoint:
             hint = f"name a file {INDEX}, or the folder that holds it"
             raise InputErrors.one("no index of a checkpoint here", where=str(place), hint=hint)
         return Checkpoint(index=None, entries=_headers(shards))
-    index = parse_index(file.read_bytes(), str(file))
+    index = parse_index(read_named(file, largest=_LARGEST_INDEX), str(file))
     named = sorted({folder / name for name in index.files.values()})
     whole = all(path.parent == folder and path.is_file() for path in named)
     return Checkpoint(index=index, entries=_headers(named) if whole and named else None)

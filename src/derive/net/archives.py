@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from derive.canonical import Digest
@@ -23,6 +24,7 @@ from derive.net.transfer import Transfer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from derive.capsule.model import CapsuleDocument
     from derive.capsule.tar_index import Slice
     from derive.net.http import Client
 
@@ -50,7 +52,7 @@ class Archives:
         self._down: dict[ArchivePlace, str] = {}
         self._used: set[ArchivePlace] = set()
         self._tars: dict[str, dict[Digest, Slice]] = {}
-        self._proofs: dict[ArchivePlace, Mapping[Digest, Digest]] = {}
+        self._documents: dict[ArchivePlace, tuple[CapsuleDocument, ...]] = {}
 
     def places(self) -> tuple[ArchivePlace, ...]:
         """Return the archives that may be asked; raises InputErrors where they are wrongly configured."""
@@ -89,17 +91,20 @@ class Archives:
 
     def proof_of(self, nar: Digest) -> Digest | None:
         """Return the blob that proves which commit's tree a NAR is, where a capsule of some place names one."""
+        from derive.capsule.read import proofs_of
+
         for place in self.places():
-            if place not in self._proofs:
-                self._proofs[place] = self._read_proofs(place)
-            if nar in self._proofs[place]:
-                return self._proofs[place][nar]
+            proof = proofs_of(self._documents_of(place)).get(nar)
+            if proof is not None:
+                return proof
         return None
 
     def _bring(self, place: ArchivePlace, wanted: Wanted, *, reuse: bool) -> None:
         reason = self._down.get(place)
         if reason is not None:
             raise Skipped(reason)
+        if wanted.size is None:
+            wanted = replace(wanted, size=self._size_of(wanted.sha256, place))
         match place:
             case ArchiveFolder(path=path):
                 self._look_at(place)
@@ -151,17 +156,27 @@ class Archives:
         with self._guard:
             return self._tars.setdefault(place.path, found)
 
-    def _read_proofs(self, place: ArchivePlace) -> Mapping[Digest, Digest]:
+    def _size_of(self, digest: Digest, place: ArchivePlace) -> int | None:
+        """Return the size in bytes that the capsules of a place state for what no lock states one for."""
+        parts = (part for one in self._documents_of(place) for part in one.parts)
+        return next((part.size for part in parts if part.digest == digest), None)
+
+    def _documents_of(self, place: ArchivePlace) -> tuple[CapsuleDocument, ...]:
         """Return what the capsules of a place say; nothing where there is none, or where they cannot be read."""
-        from derive.capsule.read import open_capsule, proofs_of, read_documents
+        if place not in self._documents:
+            self._documents[place] = self._read_documents(place)
+        return self._documents[place]
+
+    def _read_documents(self, place: ArchivePlace) -> tuple[CapsuleDocument, ...]:
+        from derive.capsule.read import open_capsule, read_documents
 
         try:
             if not isinstance(place, ArchiveSite):
-                return open_capsule(place.path).proofs
+                return open_capsule(place.path).releases
             index = self._document(f"{place.url}/index.json")
-            return proofs_of(read_documents(index, lambda one: self._document(by_hash(place.url, one)), f"{place}"))
+            return read_documents(index, lambda one: self._document(by_hash(place.url, one)), f"{place}")
         except (DeriveError, Failure):
-            return {}
+            return ()
 
     def _document(self, url: str) -> bytes:
         """Return a small file of a site; what is said in it is checked against what it is said of."""

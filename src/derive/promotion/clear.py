@@ -29,9 +29,10 @@ def clear_waiver(asked: Asked) -> Promotion:
         InputErrors: when no waiver stands, or no such release is known.
     """
     what = f"the waiver of {asked.name} for {asked.shape} stands"
-    chain, chained = read_records(asked.root)
+    records, chained = read_records(asked.root)
     if chained.problems:
         raise NotPromoted(what, chained.problems)
+    chain = records.chain
     known = find_release(asked.root, asked.name)
     before = _waived(chain, known.name, asked.shape)
     old = [one for one in _entries(before) if one.get("kind") != "waiver"]
@@ -40,7 +41,7 @@ def clear_waiver(asked: Asked) -> Promotion:
     with content_of(asked.root, known, asked.store) as content:
         resolved = content.served.shapes[asked.shape].resolved
         part = evidence_part(resolved, kept, None)
-    found = joined([release_part(chain, known.name, known.release, asked.shape), part])
+    found = joined([release_part(chain, known.name, known.release, asked.shape, whole=False), part])
     if found.problems:
         raise NotPromoted(what, found.problems)
     body = before.record.body

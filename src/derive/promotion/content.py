@@ -9,16 +9,28 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from derive.canonical import Json
 from derive.errors import InputErrors
+from derive.infile import read_plain
 from derive.project import Project, load_project
+from derive.recipes import check
+from derive.recipes.build import promotion_of
+from derive.recipes.forms import removal
+from derive.recipes.load import FOLDER
+from derive.recipes.merge import merge, prune
 from derive.releases.checkout import checkout
 from derive.releases.describe import all_files
 from derive.releases.document import Release
 from derive.releases.find import Known
 from derive.releases.shapes import Served, content_hashes, lock_hashes, read_served
+from derive.toml import parse_toml
+from derive.words import unreadable
+
+_LARGEST = 1 << 22
+_KEY = "promotion"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +62,42 @@ def content_of(root: Path, known: Known, store: Path) -> Iterator[Content]:
         checkout(known, place, root, store=store)
         found = _read(place, known.release)
         yield Content(project=found.project, files=found.files, served=found.served, here=False)
+
+
+def with_todays_promotion(content: Content, root: Path) -> Content:
+    """Return a content in which each shape's promotion keys are those of a project's recipe as it is now.
+
+    They are in no digest, so that a release says nothing of them. Where the project has no such recipe any more, what
+    it said then stands.
+
+    Raises:
+        InputErrors: when the recipe cannot be read, or its promotion keys are not as they may be.
+    """
+    file = f"{FOLDER}{content.served.recipe.name}.toml"
+    try:
+        data, _ = read_plain(root / file, _LARGEST)
+    except FileNotFoundError:
+        return content
+    except OSError as error:
+        raise InputErrors.one(unreadable(error), where=file) from error
+    table, problems = parse_toml(data, file)
+    if table is None:
+        raise InputErrors(problems)
+    wrong = [fault.problem for fault in check.faults(table, file) if _KEY in (fault.path[:1] + fault.path[2:3])]
+    if wrong:
+        raise InputErrors(wrong)
+    own = table.get("shapes")
+    shapes = {}
+    for name, judged in content.served.shapes.items():
+        keys = prune(merge(_promotion(table), _promotion(own.get(name) if isinstance(own, dict) else None)))
+        promotion = promotion_of(keys, judged.resolved.promotion.planned)
+        shapes[name] = replace(judged, resolved=replace(judged.resolved, promotion=promotion))
+    return replace(content, served=replace(content.served, shapes=shapes))
+
+
+def _promotion(tables: object) -> Mapping[str, Json]:
+    found = tables.get(_KEY) if isinstance(tables, dict) else None
+    return found if isinstance(found, dict) and removal(found) is None else {}
 
 
 def _working(root: Path, release: Release) -> Content | None:

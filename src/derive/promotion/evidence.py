@@ -14,6 +14,7 @@ from derive.canonical import Json
 from derive.errors import InputErrors, Problem
 from derive.promotion.part import Part
 from derive.recipes.resolved import Resolved
+from derive.records.kinds import is_line
 from derive.releases.policy import date_text
 from derive.releases.state import Waiver
 
@@ -90,6 +91,9 @@ def read_waiver(shape: str, reason: str | None, expires: str | None, now_s: int)
     if not (reason or "").strip():
         hint = "say why there is no evidence: --waive REASON"
         problems.append(Problem(where="--waive", message="a waiver has a reason", hint=hint))
+    elif not is_line((reason or "").strip()):
+        message = f"not text in one line that can be printed: {reason!r}"
+        problems.append(Problem(where="--waive", message=message, hint="write it as one line"))
     until = _until(expires)
     if until is None:
         message = "a waiver ends on a day" if expires is None else f"not a day: {expires!r}"

@@ -24,10 +24,10 @@ from derive.promotion.content import Content
 from derive.promotion.machines import GivenFacts, Machines
 from derive.promotion.part import Part
 from derive.promotion.requirements import chain_part
-from derive.records.chain import Chain, read_chain, verify
-from derive.records.folder import files_below
-from derive.releases.evidence import read_evidence
+from derive.records.held import Held, hold
+from derive.releases.evidence import evidence_problems, read_evidence
 from derive.releases.find import Known
+from derive.releases.speaks import About
 from derive.releases.state import Waiver, waivers_of
 
 Proof: TypeAlias = Literal["check", "certified"]
@@ -57,11 +57,11 @@ class Asked:
     need: int | None = None
 
 
-def read_records(root: Path) -> tuple[Chain, Part]:
-    """Return the chain of releases, and what its verification came to."""
-    files = files_below(root)
-    chain = read_chain(files)
-    return chain, chain_part(verify(chain, files))
+def read_records(root: Path) -> tuple[Held, Part]:
+    """Return all records as they are held, and what that came to: by their digests, by git, and their evidence."""
+    found = hold(root)
+    evidence = evidence_problems(root, found.chain)
+    return found, chain_part([*found.problems, *evidence], found.history.refused)
 
 
 def all_evidence(asked: Asked, known: Known) -> tuple[Mapping[str, Json], ...]:
@@ -75,7 +75,7 @@ def all_evidence(asked: Asked, known: Known) -> tuple[Mapping[str, Json], ...]:
     assert isinstance(recorded, Sequence)
     found = (
         *(one for one in recorded if isinstance(one, Mapping)),
-        *read_evidence(asked.root, texts, known.release.shapes),
+        *read_evidence(asked.root, texts, known.release.shapes, About.of(known.name, known.release)),
     )
     return tuple({(str(one["file"]), str(one["shape"])): one for one in found}.values())
 
@@ -94,7 +94,8 @@ def ask_doctor(asked: Asked, content: Content) -> tuple[Judged, ...]:
         own = gather_doctor(asked.root, site=site, recipe=content.served.recipe.name)
         facts = replace(facts, git=own.git, records=own.records)
     case = case_of(facts)
-    shapes = tuple(one for one in case.recipes.shapes if one.shape == asked.shape)
+    promotion = content.served.shapes[asked.shape].resolved.promotion  # today's, whatever content was laid out
+    shapes = tuple(replace(one, promotion=promotion) for one in case.recipes.shapes if one.shape == asked.shape)
     alone = replace(case, recipes=replace(case.recipes, shapes=shapes))
     return (
         *judge(alone, [one for one in CHECKS if one.over == "shapes"]),

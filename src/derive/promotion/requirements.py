@@ -16,32 +16,41 @@ from derive.records.chain import Chain
 from derive.releases.document import Release, ReleasedImage
 from derive.releases.shapes import Judged as JudgedShape
 from derive.releases.state import retirement
-from derive.words import count_text, duration_text, near
+from derive.words import count_text, duration_text, near, one_line
 
 _SHOWN = 5
 
 
-def chain_part(problems: Sequence[Problem]) -> Part:
-    """Ask that every record of releases is as it was written, and every document as its record says."""
+def chain_part(problems: Sequence[Problem], refused: str | None = None) -> Part:
+    """Ask that every record is as it was written and committed; ``refused`` is why git did not say."""
     if problems:
         return Part(problems=tuple(problems))
-    return Part(checked=("the chain of records and the release's documents are as they were written",))
+    unchecked = () if refused is None else (f"the records were not held against git: {one_line(refused)}",)
+    return Part(
+        checked=("the chain of records and the release's documents are as they were written",), unchecked=unchecked
+    )
 
 
-def release_part(chain: Chain, name: str, release: Release, shape: str) -> Part:
-    """Ask that neither the release nor this shape of it was retired, and that there is such a shape."""
-    problems = []
+def release_part(chain: Chain, name: str, release: Release, shape: str, *, whole: bool = True) -> Part:
+    """Ask that there is such a shape; what was retired may be promoted again, by all that is asked of a promotion.
+
+    Unless the promotion is ``whole``, and all is asked: then neither the release nor this shape of it may be retired.
+    """
+    problems, checked = [], []
     entry = retirement(chain, name, shape)
     if entry is not None:
         why = entry.record.body.get("why")
         message = f"{name} was retired{'' if entry.record.body.get('shape') is None else f' for {shape}'}"
-        hint = "make a release anew: derive release NAME --recipe " + release.recipe
-        problems.append(Problem(where=entry.where, message=message, detail=(f"why       {why}",), hint=hint))
+        if whole:
+            checked.append(f"{message}, in {entry.file}: {why}; this promotion takes that back for {shape}")
+        else:
+            hint = f"promote it again, with all that is asked: derive promote {name} --shape {shape} --check"
+            problems.append(Problem(where=entry.where, message=message, detail=(f"why       {why}",), hint=hint))
     if shape not in release.shapes:
         hint = near(shape, release.shapes) or f"it has {', '.join(sorted(release.shapes)) or 'none'}"
         where = f"records/releases/{name}/release.json: shapes"
         problems.append(Problem(where=where, message=f"the release has no shape {shape!r}", hint=hint))
-    return Part(problems=tuple(problems))
+    return Part(checked=tuple(checked), problems=tuple(problems))
 
 
 def shape_part(release: Release, shape: str, judged: JudgedShape, bundle: Digest) -> Part:
@@ -142,8 +151,8 @@ def alarm_part(standing: Standing, name: str) -> Part:
     )
 
 
-def certified_part(standing: Standing, name: str) -> Part:
-    """Ask that enough builders say the same, and none otherwise."""
+def certified_part(standing: Standing, name: str, threshold: int) -> Part:
+    """Ask that enough builders say the same, and none otherwise; where fewer than the threshold were asked, say so."""
     where = f"records/certificates/{name}/"
     problems = list(alarm_part(standing, name).problems)
     short = lacking(standing)
@@ -157,7 +166,10 @@ def certified_part(standing: Standing, name: str) -> Part:
         f"the image of {platform} is certified by {' and '.join(names)}"
         for platform, names in sorted(standing.counted.items())
     )
-    return Part(checked=told, unchecked=("the image was not derived here: others say that they did",))
+    unchecked = ["the image was not derived here: others say that they did"]
+    if standing.need < threshold:
+        unchecked.append(f"the project's threshold of {threshold} was lowered to {standing.need}")
+    return Part(checked=told, unchecked=tuple(unchecked))
 
 
 def other_platforms(release: Release, platform: str) -> Part:

@@ -13,12 +13,13 @@ from pathlib import Path
 from derive.build.engine import engine_digest
 from derive.build.execute import Progress
 from derive.build.service import Options
-from derive.canonical import Digest, Json, digest_document
+from derive.canonical import Digest, Json, digest_document, encode
 from derive.certificates.gather import stand_here
 from derive.certificates.judge import Standing
 from derive.certificates.rederive import rederive
-from derive.errors import CheckFailed, InputErrors, Problem
-from derive.promotion.content import Content, content_of
+from derive.errors import CheckFailed, InputErrors, Problem, RecordEdited, RecordGone
+from derive.project import load_policy
+from derive.promotion.content import Content, content_of, with_todays_promotion
 from derive.promotion.evidence import evidence_part, for_shape, needs_waiver, waiver_entry
 from derive.promotion.gather import Asked, all_evidence, ask_doctor, machines_of, read_records, waived_before
 from derive.promotion.machines import Machines, doctor_part, machines_part
@@ -32,23 +33,27 @@ from derive.promotion.requirements import (
     release_part,
     shape_part,
 )
-from derive.records.chain import FOLDER
+from derive.records.chain import FOLDER, Chain, Entry
 from derive.records.folder import alone, append_to, load
-from derive.releases.find import Known, find_release
+from derive.records.held import Held
+from derive.releases.find import Known, entry_of, known_of
+from derive.releases.state import promotions, retirement
 from derive.render.bundle import shape_document
 from derive.store.local import LocalStore
+from derive.words import near
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promotion:
     """A promotion that nothing stands against: the body of its record, and the last record when it was judged.
 
-    ``known`` is the release.
+    ``known`` is the release. ``standing`` is the record that says the same already: nothing moved since it was written.
     """
 
     known: Known
     body: Mapping[str, Json]
     head: Digest | None
+    standing: Entry | None = None
 
     @property
     def unchecked(self) -> Sequence[str]:
@@ -63,16 +68,16 @@ def promote(asked: Asked, options: Options, progress: Progress) -> Promotion:
 
     Raises:
         NotPromoted: with everything that is missing.
-        InputErrors: when no such release is known, or a file that was named cannot be read.
+        InputErrors: when no such release or shape is known, or a file that was named cannot be read.
     """
     what = f"{asked.name} is not promoted for {asked.shape}"
-    chain, chained = read_records(asked.root)
-    known = _known(asked, chained, what)
+    records, chained = read_records(asked.root)
+    known, chain = _known(asked, records, chained, what), records.chain
+    _require_shape(asked.shape, known)
     parts = [chained, release_part(chain, known.name, known.release, asked.shape)]
-    if asked.shape not in known.release.shapes:
-        raise NotPromoted(what, joined(parts).problems)
     machines = machines_of(asked)
-    with content_of(asked.root, known, asked.store) as content:
+    with content_of(asked.root, known, asked.store) as released:
+        content = with_todays_promotion(released, asked.root)
         resolved = content.served.shapes[asked.shape].resolved
         entries = all_evidence(asked, known)
         waiver = asked.waiver or waived_before(asked, known)
@@ -94,11 +99,20 @@ def promote(asked: Asked, options: Options, progress: Progress) -> Promotion:
         raise NotPromoted(what, found.problems)
     evidence = [*for_shape(entries, asked.shape), *([waiver_entry(waived)] if waived is not None else [])]
     body = _body(asked, known, found, evidence, image[1], machines, resolved.platform)
-    return Promotion(known=known, body=body, head=chain.head)
+    return Promotion(known=known, body=body, head=chain.head, standing=_standing(chain, known.name, body))
+
+
+def _standing(chain: Chain, name: str, body: Mapping[str, Json]) -> Entry | None:
+    """Return the promotion that stands, where it was made of the same, and nothing retired it since."""
+    before = promotions(chain, name, str(body["shape"]))
+    made_of = ("release", "shape", "image", "shape_bundle", "evidence", "certificates")
+    stands = before and retirement(chain, name, str(body["shape"])) is None
+    same = stands and all(encode(before[-1].record.body.get(key)) == encode(body[key]) for key in made_of)
+    return before[-1] if same else None
 
 
 def write_promotion(root: Path, promotion: Promotion) -> Path:
-    """Append the record of a promotion, and return its file.
+    """Append the record of a promotion, and return its file; that of the one that stands where nothing moved.
 
     Raises:
         CheckFailed: when somebody wrote a record since it was judged: it may speak against this one.
@@ -108,17 +122,28 @@ def write_promotion(root: Path, promotion: Promotion) -> Path:
         if chain.head != promotion.head:
             hint = "run the same command again"
             raise CheckFailed("a record was written meanwhile, and nothing is promoted", where=FOLDER, hint=hint)
+        if promotion.standing is not None:
+            return root / promotion.standing.where
         shape = str(promotion.body["shape"])
         return append_to(root, chain, "promoted", promotion.known.name, promotion.body, shape)
 
 
-def _known(asked: Asked, chained: Part, what: str) -> Known:
+def _known(asked: Asked, records: Held, chained: Part, what: str) -> Known:
+    """Return the release, also where something is wrong that the rest can be asked without; it is said with that."""
     try:
-        return find_release(asked.root, asked.name)
-    except InputErrors:
+        entry = entry_of(records.chain, asked.name.removeprefix("release:"))
+        return known_of(entry, records.files, without_facts=bool(chained.problems))
+    except (InputErrors, RecordEdited, RecordGone, KeyError, AssertionError):
         if chained.problems:
             raise NotPromoted(what, chained.problems) from None
         raise
+
+
+def _require_shape(shape: str, known: Known) -> None:
+    """Refuse a shape that the release has not; raises InputErrors."""
+    if shape not in known.release.shapes:
+        hint = near(shape, known.release.shapes) or f"it has {', '.join(sorted(known.release.shapes)) or 'none'}"
+        raise InputErrors.one(f"{known.name} has no shape {shape!r}", where="--shape", hint=hint)
 
 
 def _shape(asked: Asked, known: Known, content: Content) -> Part:
@@ -142,7 +167,8 @@ def _image(
                 standing = stand_here(asked.root, known, None, need=asked.need, platforms=(platform,))
             except InputErrors as error:  # too few builders are named: one thing more that is missing
                 return Part(problems=error.problems()), ()
-            return certified_part(standing, known.name), tuple(str(one) for one in standing.used)
+            part = certified_part(standing, known.name, _threshold(asked.root))
+            return part, tuple(str(one) for one in standing.used)
         case "check":
             with LocalStore(asked.store) as store:
                 (done,) = rederive(content.project, {platform: (image.name, image.digest)}, store, options, progress)
@@ -159,6 +185,11 @@ def _image(
             if others is None:
                 return part, ()
             return joined([part, alarm_part(others, known.name)]), tuple(str(one) for one in others.used)
+
+
+def _threshold(root: Path) -> int:
+    policy = load_policy(root)
+    return 1 if policy is None else policy.threshold
 
 
 def _others(asked: Asked, known: Known, platform: str) -> Standing | None:

@@ -67,7 +67,7 @@ def build(
         host=_host(_table(tables, "host")),
         memory=_table(tables, "memory"),
         needs=needs(tables, origins["needs"].key if "needs" in origins else "needs", recipe.fabric),
-        promotion=_promotion(_table(tables, "promotion"), recipe.fabric.transports[transport].planned),
+        promotion=promotion_of(_table(tables, "promotion"), recipe.fabric.transports[transport].planned),
         notes=_notes(tables),
         origins=origins,
         document=tables,
@@ -142,7 +142,8 @@ def _host(table: Tables) -> HostPolicy:
     )
 
 
-def _promotion(table: Tables, planned: str | None) -> Promotion:
+def promotion_of(table: Tables, planned: str | None) -> Promotion:
+    """Return what a table of promotion keys says; ``planned`` is why its transport is only planned, where it is."""
     return Promotion(
         launch_enabled=table.get("launch-enabled") is not False,
         benchmark=_optional(table, "benchmark"),

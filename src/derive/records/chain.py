@@ -94,7 +94,7 @@ def read_chain(files: Mapping[str, bytes]) -> Chain:
             record = read_record(files[file])
         except RecordError as error:
             where = f"{place(file)}: {error.key}" if error.key else place(file)
-            problems.append(Problem(where=where, message=error.message))
+            problems.append(Problem(where=where, message=error.message, detail=error.detail, hint=error.hint))
             continue
         entries.append(Entry(number=int(found[1]), file=file, record=record, digest=record.digest))
     return Chain(entries=tuple(entries), problems=tuple(problems))

@@ -22,7 +22,7 @@ from derive.canonical import Json
 from derive.errors import HostRefuses, InputErrors, Problem
 from derive.infile import read_plain
 from derive.records.chain import FOLDER, Chain, chain_problems, file_name, next_number, place, read_chain
-from derive.records.kinds import body_problems, name_problem
+from derive.records.kinds import body_problems, new_name_problem
 from derive.records.model import Record
 from derive.store.blobs import sync_folder
 from derive.words import unreadable
@@ -39,12 +39,18 @@ def files_below(root: Path) -> dict[str, bytes]:
     Raises:
         InputErrors: for each that is no ordinary file, or cannot be read.
     """
+    files, problems = read_files(root)
+    if problems:
+        raise InputErrors(problems)
+    return files
+
+
+def read_files(root: Path) -> tuple[dict[str, bytes], tuple[Problem, ...]]:
+    """Return the files as :func:`files_below` does, and what is no ordinary file or cannot be read beside them."""
     problems: list[Problem] = []
     files: dict[str, bytes] = {}
     _read(root / FOLDER, "", files, problems)
-    if problems:
-        raise InputErrors(problems)
-    return dict(sorted(files.items()))
+    return dict(sorted(files.items())), tuple(problems)
 
 
 def load(root: Path) -> Chain:
@@ -95,7 +101,8 @@ def next_file(
     except ValueError as error:
         raise InputErrors.one(str(error), where=FOLDER) from error
     data = Record(kind=kind, subject=subject, previous=chain.head, body=body).encoded() + b"\n"
-    unfit = name_problem(subject, f"{place(name)}: subject")
+    stems = [one.file.removesuffix(".json") for one in chain.entries]
+    unfit = new_name_problem(kind, subject, f"{place(name)}: subject", stems)
     problems = [*body_problems(kind, body, place(name)), *([] if unfit is None else [unfit])]
     problems += read_chain({name: data}).problems
     if problems:
@@ -172,9 +179,13 @@ def _read(folder: Path, prefix: str, files: dict[str, bytes], problems: list[Pro
             continue
         try:
             mode = path.lstat().st_mode
-            if stat.S_ISDIR(mode):
+            if stat.S_ISDIR(mode) and (prefix or name.endswith(".json")):
+                hint = "a folder holds the documents of a release, and has its name"
+                problems.append(Problem(where=place(shown), message="a folder, where a file is", hint=hint))
+            elif stat.S_ISDIR(mode):
                 _read(path, f"{shown}/", files, problems)
             else:
                 files[shown], _ = read_plain(path, _LARGEST, follow=False)
         except OSError as error:
-            problems.append(Problem(where=place(shown), message=unreadable(error)))
+            hint = f"take it as it was committed: git log -- {place(shown)}"
+            problems.append(Problem(where=place(shown), message=unreadable(error), hint=hint))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chain against git: what a commit once had in ``records/releases/`` is there still, with the same bytes.
+"""Records against git: what a commit once had in a folder that is only added to is there still, with the same bytes.
 
-Edge: git as a subprocess, which only reads.
+Edge: git as a subprocess, which only reads; the files of those folders.
 
 A chain that was rewritten from some record on, to its end, is sound in itself. What was committed says that it is
 another: a record, once in a commit, is never other or gone, wherever it lies.
@@ -10,14 +10,25 @@ another: a record, once in a commit, is never other or gone, wherever it lies.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from derive.doctor.git_facts import GitRefused, git
 from derive.errors import InputErrors, Problem, expected_got
-from derive.records.chain import FOLDER, Chain, place, read_chain
+from derive.infile import read_plain
+from derive.records.chain import FOLDER, Chain, place
+from derive.records.model import Record, RecordError, read_record
+from derive.words import unreadable
 
+HELD = (FOLDER, "records/keys", "records/certificates", "records/audits", "records/derivability")
+"""Folders that are only added to. Reports beside them may be measured anew: what a record names has its digest."""
+
+_NUMBERED = re.compile(r"([0-9]{4})-.+\.json")
+_LARGEST = 64 << 20
 _ZERO = set("0")
 
 
@@ -36,22 +47,30 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class _Had:
-    """A file as a commit has it: its path below ``records/releases/``, and the id of its bytes."""
+    """A file as a commit has it: its path below the project, and the id of its bytes."""
 
     path: str
     blob: str
     commit: str
 
 
-def against_git(root: Path, files: Mapping[str, bytes], chain: Chain, since: str | None = None) -> History:
-    """Hold the files of a chain against every commit that this one follows; ``since``: against that one and later.
+def against_git(
+    root: Path,
+    files: Mapping[str, bytes],
+    chain: Chain,
+    since: str | None = None,
+    folders: Sequence[str] = HELD,
+) -> History:
+    """Hold records against every commit that this one follows; ``since``: against that one and later.
+
+    ``files`` are those of the chain of releases, as they were read; those of the other ``folders`` are read here.
 
     Raises:
         InputErrors: when there is no commit of the name ``since``.
     """
     try:
         start = None if since is None else _commit(root, since)
-        had = list(_had(root, start))
+        had = list(_had(root, start, folders))
         commits = git(root, "rev-list", "--count", "HEAD" if start is None else f"{start}..HEAD").decode().strip()
         problems = tuple(_problems(root, had, files, chain))
         is_partial = git(root, "rev-parse", "--is-shallow-repository").strip() == b"true"
@@ -92,24 +111,46 @@ def _commit(root: Path, name: str) -> str:
         raise InputErrors.one(f"git knows no commit {name!r}", detail=[f"said      {refused}"]) from refused
 
 
-def _had(root: Path, start: str | None) -> Iterator[_Had]:
-    """Yield every file of the chain that a commit brought or changed, earliest first."""
+def branch_files(root: Path, branch: str) -> dict[str, bytes] | None:
+    """Return the records of releases that a remote's branch, such as ``origin/main``, has, by their files' names.
+
+    None where git cannot say, as for :func:`is_published`.
+    """
+    try:
+        listed = git(root, "ls-tree", "-z", f"refs/remotes/{branch}", "--", f"{FOLDER}/").decode("utf-8", "replace")
+        rows = [row.partition("\t") for row in listed.split("\0")[:-1]]
+        named = {path.removeprefix(f"{FOLDER}/"): about.split(" ") for about, _, path in rows}
+        blobs = {name: about[2] for name, about in named.items() if about[1] == "blob" and _NUMBERED.fullmatch(name)}
+        printed = git(root, "cat-file", "--batch", given="".join(f"{one}\n" for one in blobs.values()).encode())
+    except GitRefused:
+        return None
+    found, at = {}, 0
+    for name in blobs:
+        start = printed.index(b"\n", at) + 1
+        size = int(printed[at:start].split(b" ")[2])
+        found[name], at = printed[start : start + size], start + size + 1
+    return found
+
+
+def _had(root: Path, start: str | None, folders: Sequence[str]) -> Iterator[_Had]:
+    """Yield every file of some folders that a commit brought or changed, earliest first."""
     if start is not None:
-        listed = git(root, "ls-tree", "-r", "-z", start, "--", f"{FOLDER}/").decode("utf-8", "replace")
+        below = [f"{folder}/" for folder in folders]
+        listed = git(root, "ls-tree", "-r", "-z", start, "--", *below).decode("utf-8", "replace")
         for row in listed.split("\0")[:-1]:
             about, _, path = row.partition("\t")
-            yield _Had(path.removeprefix(f"{FOLDER}/"), about.split(" ")[2], start)
+            yield _Had(path, about.split(" ")[2], start)
     span = "HEAD" if start is None else f"{start}..HEAD"
     shown = ("--reverse", "-m", "--raw", "--no-renames", "--no-abbrev", "--relative", "-z")
     # A mark that no path has stands before each commit.
-    printed = git(root, "log", *shown, "--format=%x01%H", span, "--", FOLDER).decode("utf-8", "replace")
+    printed = git(root, "log", *shown, "--format=%x01%H", span, "--", *folders).decode("utf-8", "replace")
     for part in printed.split("\x01")[1:]:
         commit, _, rest = part.partition("\0")
         cells = [cell for cell in rest.replace("\n", "").split("\0") if cell]
         for about, path in zip(cells[::2], cells[1::2], strict=False):
             blob = about.split(" ")[3]
             if set(blob) != _ZERO:
-                yield _Had(path.removeprefix(f"{FOLDER}/"), blob, commit.strip())
+                yield _Had(path, blob, commit.strip())
 
 
 def _problems(root: Path, had: list[_Had], files: Mapping[str, bytes], chain: Chain) -> Iterator[Problem]:
@@ -117,32 +158,64 @@ def _problems(root: Path, had: list[_Had], files: Mapping[str, bytes], chain: Ch
     for one in had:
         if one.path in told:
             continue
-        data = files.get(one.path)
+        try:
+            data = _bytes(root, one.path, files)
+        except OSError as error:
+            told.add(one.path)
+            if not one.path.startswith(f"{FOLDER}/"):  # those of releases are told where they are read
+                yield Problem(where=one.path, message=unreadable(error), hint=_back(one))
+            continue
         if data is not None and _blob_id(data, one.blob) == one.blob:
             continue
         told.add(one.path)
         if _is_moved(root, one, chain):
             continue
-        hint = f"bring it back: git show {one.commit[:12]}:./{place(one.path)}"
         if data is None:
-            yield Problem(where=place(one.path), message=f"gone, and commit {one.commit[:12]} has it", hint=hint)
+            yield Problem(where=one.path, message=f"gone, and commit {one.commit[:12]} has it", hint=_back(one))
         else:
             detail = expected_got(f"blob {one.blob}", f"blob {_blob_id(data, one.blob)}")
             message = f"other than commit {one.commit[:12]} has it"
-            yield Problem(where=place(one.path), message=message, detail=detail, hint=hint)
+            yield Problem(where=one.path, message=message, detail=detail, hint=_back(one))
+
+
+def _back(one: _Had) -> str:
+    return f"bring it back: git show {one.commit[:12]}:./{one.path}"
+
+
+def _bytes(root: Path, path: str, files: Mapping[str, bytes]) -> bytes | None:
+    """Return what a file has now, None where nothing has its name; raises OSError for what is no ordinary file."""
+    below = path.removeprefix(f"{FOLDER}/")
+    if below in files and below != path:
+        return files[below]
+    if not os.path.lexists(root / path):
+        return None
+    return read_plain(root / path, _LARGEST, follow=False)[0]
 
 
 def _is_moved(root: Path, one: _Had, chain: Chain) -> bool:
     """Say whether a record stands under another number now, saying the same: two branches had taken one number."""
-    if "/" in one.path:
+    folder, _, name = one.path.rpartition("/")
+    number = _NUMBERED.fullmatch(name)
+    if number is None or folder not in HELD:
         return False
-    before = read_chain({one.path: git(root, "cat-file", "blob", one.blob)}).entries
-    return bool(before) and any(
-        entry.number > before[0].number
-        and (entry.record.kind, entry.record.subject, entry.record.body)
-        == (before[0].record.kind, before[0].record.subject, before[0].record.body)
-        for entry in chain.entries
+    try:
+        before = read_record(git(root, "cat-file", "blob", one.blob))
+    except RecordError:
+        return False
+    there = ((entry.file, entry.record) for entry in chain.entries) if folder == FOLDER else _numbered(root / folder)
+    return any(
+        other[:4] > number[1]
+        and (record.kind, record.subject, record.body) == (before.kind, before.subject, before.body)
+        for other, record in there
     )
+
+
+def _numbered(folder: Path) -> Iterator[tuple[str, Record]]:
+    with suppress(OSError):
+        for name in sorted(os.listdir(folder)):  # noqa: PTH208 - names alone
+            if _NUMBERED.fullmatch(name):
+                with suppress(OSError, RecordError):
+                    yield name, read_record(read_plain(folder / name, _LARGEST, follow=False)[0])
 
 
 def _blob_id(data: bytes, like: str) -> str:

@@ -7,12 +7,13 @@ Core: no IO. The bodies are specified on docs/formats/release.md; every key is t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TypeAlias
 
 from derive.canonical import Digest, Json
 from derive.errors import Problem
 from derive.toml import key_path
+from derive.words import LAST_S
 
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,62}")
 """The name of a release, and of whatever else a record is about: lower-case, and fit to be a file's name."""
@@ -25,6 +26,10 @@ _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _HEX = re.compile(r"[0-9a-f]{64}")
 _WORD = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_NUMBER = re.compile(r"[0-9]{4}")
+_DIGITS = re.compile(r"[0-9a-f]{8,}")
+
+_MAKES_A_NAME = frozenset({"candidate", "experiment", "observed", "historical"})
 
 
 def name_problem(name: str, where: str) -> Problem | None:
@@ -35,13 +40,42 @@ def name_problem(name: str, where: str) -> Problem | None:
     return Problem(where=where, message="no name for a release", detail=(f"got       {name!r}",), hint=hint)
 
 
+def new_name_problem(kind: str, name: str, where: str, stems: Collection[str]) -> Problem | None:
+    """Return why a record of a kind may not bring a name, None where it may; ``stems`` name the records there are.
+
+    A name that could be a record's number, a digest's beginning or a record would be taken for that.
+    """
+    unfit = name_problem(name, where)
+    if unfit is not None or kind not in _MAKES_A_NAME:
+        return unfit
+    taken = (
+        "a record's number"
+        if _NUMBER.fullmatch(name)
+        else "the beginning of a digest"
+        if _DIGITS.fullmatch(name)
+        else "the name of a record"
+        if name in stems
+        else None
+    )
+    if taken is None:
+        return None
+    hint = "choose another: a word and a number, as in probe-2"
+    return Problem(where=where, message=f"would be taken for {taken}", detail=(f"got       {name!r}",), hint=hint)
+
+
 def body_problems(kind: str, body: Mapping[str, Json], where: str) -> list[Problem]:
     """Return everything that is wrong with the body of a record of a kind; ``where`` is its file."""
     check = KINDS.get(kind)
     if check is None:
         detail = (f"expected  {', '.join(KINDS)}", f"got       {kind}")
-        return [Problem(where=f"{where}: kind", message="no kind of record", detail=detail)]
+        hint = "a newer derive may have written it: read it with that one"
+        return [Problem(where=f"{where}: kind", message="no kind of record", detail=detail, hint=hint)]
     return [Problem(where=f"{where}: {key_path(path)}", message=message) for path, message in check(body, ("body",))]
+
+
+def is_line(text: str) -> bool:
+    """Say whether text is fit to be told: something, in one line, that does nothing to a terminal."""
+    return bool(text.strip()) and text.isprintable()
 
 
 def _is(what: str, fits: Callable[[Json], bool]) -> Check:
@@ -72,9 +106,10 @@ def _fits(pattern: re.Pattern[str]) -> Callable[[Json], bool]:
     return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
-_text = _is("text", lambda value: isinstance(value, str) and bool(value))
+_text = _is("text in one line that can be printed", lambda value: isinstance(value, str) and is_line(value))
 _flag = _is("true or false", lambda value: isinstance(value, bool))
 _count = _is("a whole number, 0 or more", _is_count)
+_time = _is("seconds since 1970, up to the year 9999", lambda value: _is_count(value) and int(str(value)) <= LAST_S)
 _digest = _is("a digest, sha256:<64 hex>", _is_digest)
 _hex = _is("64 hex digits", _fits(_HEX))
 _commit = _is("a commit of git", _fits(_COMMIT))
@@ -105,6 +140,8 @@ def _mapped(check: Check) -> Check:
             yield path, f"not a table: {_shown(value)}"
             return
         for key, item in value.items():
+            if not is_line(key):
+                yield (*path, key), "not a key in one line that can be printed"
             yield from check(item, (*path, key))
 
     return each
@@ -142,7 +179,7 @@ _EVIDENCE = _table(
     file=_or_null(_text),
     shape=_or_null(_word),
     reason=_or_null(_text),
-    expires_s=_or_null(_count),
+    expires_s=_or_null(_time),
 )
 
 KINDS: Mapping[str, Check] = {
@@ -152,7 +189,7 @@ KINDS: Mapping[str, Check] = {
         images=_mapped(_digest),
         previous_release=_or_null(_name),
         made_by=_text,
-        made_s=_count,
+        made_s=_time,
         why=_or_null(_text),
         commit=_or_null(_commit),
         modified=_flag,
@@ -167,14 +204,14 @@ KINDS: Mapping[str, Check] = {
         shape_bundle=_digest,
         by=_text,
         why=_or_null(_text),
-        promoted_s=_count,
+        promoted_s=_time,
         checked=_listed(_text),
         unchecked=_listed(_text),
         evidence=_listed(_evidence),
         certificates=_listed(_digest),
         facts_age_s=_or_null(_count),
     ),
-    "retired": _table(release=_name, shape=_or_null(_word), by=_text, why=_text, retired_s=_count),
+    "retired": _table(release=_name, shape=_or_null(_word), by=_text, why=_text, retired_s=_time),
     "experiment": _table(
         hypothesis=_text,
         variable=_text,
@@ -184,7 +221,7 @@ KINDS: Mapping[str, Check] = {
         candidate=_or_null(_name),
         result=_or_null(_text),
     ),
-    "observed": _table(nodes=_mapped(_digest), observed_s=_count),
+    "observed": _table(nodes=_mapped(_digest), observed_s=_time),
     "historical": _table(
         derivable=_is("false: what is derivable is a candidate", lambda value: value is False),
         why_not=_text,

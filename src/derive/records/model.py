@@ -6,12 +6,16 @@ Core: no IO.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from derive.canonical import CanonicalError, Digest, Json, decode, digest_document, encode
+from derive.errors import expected_got
 
 TAG = "record/1"
+_FORMAT = re.compile(r"record/([1-9][0-9]{0,8})")
+_NEWER = "a newer derive wrote it: read it with that one"
 KEYS = frozenset(("derive", "kind", "subject", "previous", "body"))
 
 
@@ -27,12 +31,14 @@ def record(kind: str, subject: str, body: Mapping[str, Json], previous: Digest |
 
 
 class RecordError(ValueError):
-    """Bytes that are no record; ``key`` is the key path, empty where it is the whole."""
+    """Bytes that are no record; ``key`` is the key path, empty where it is the whole; the rest as in a Problem."""
 
-    def __init__(self, key: str, message: str) -> None:
+    def __init__(self, key: str, message: str, detail: tuple[str, ...] = (), hint: str | None = None) -> None:
         super().__init__(f"{key}: {message}" if key else message)
         self.key = key
         self.message = message
+        self.detail = detail
+        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +71,7 @@ def read_record(data: bytes) -> Record:
     except CanonicalError as error:
         raise RecordError("", str(error)) from error
     if not isinstance(document, Mapping) or document.get("derive") != TAG:
-        raise RecordError("derive", f"not a {TAG}")
+        raise _other_format(document.get("derive") if isinstance(document, Mapping) else None)
     odd = sorted(document.keys() ^ KEYS)
     if odd:
         raise RecordError(odd[0], "unknown key" if odd[0] in document else "this key is missing")
@@ -76,6 +82,12 @@ def read_record(data: bytes) -> Record:
     if not isinstance(body, Mapping):
         raise RecordError("body", "not a table")
     return Record(kind=str(kind), subject=str(subject), previous=_previous(document["previous"]), body=body)
+
+
+def _other_format(tag: Json) -> RecordError:
+    if not isinstance(tag, str) or not _FORMAT.fullmatch(tag):
+        return RecordError("derive", f"not a {TAG}")
+    return RecordError("derive", "a record of another format", expected_got(TAG, tag), _NEWER)
 
 
 def _previous(value: Json) -> Digest | None:

@@ -8,7 +8,7 @@ What a record says stays; its number and the digest before it become others, so 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from derive.errors import InputErrors, Problem
@@ -56,13 +56,18 @@ def _named(entries: Sequence[Entry], names: Sequence[str]) -> list[Entry]:
     by_file = {entry.file.removesuffix(".json"): entry for entry in entries}
     stems = [Path(name).name.removesuffix(".json") for name in names]
     problems = [
-        Problem(where=place(f"{stem}.json"), message="no such record", hint=near(stem, by_file))
+        Problem(where=place(f"{stem}.json"), message="no such record", hint=near(stem, by_file) or _there(by_file))
         for stem in stems
         if stem not in by_file
     ]
     if problems:
         raise InputErrors(problems)
     return [by_file[stem] for stem in dict.fromkeys(stems)]
+
+
+def _there(stems: Collection[str]) -> str:
+    last = max(stems, default=None)
+    return f"name records as their files are called: the last is {last}" if last else "there is none"
 
 
 def _suffix(entry: Entry) -> str | None:

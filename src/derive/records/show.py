@@ -13,6 +13,23 @@ from derive.canonical import Json
 from derive.records.chain import Entry
 from derive.words import duration_text, one_line, size_text
 
+_TIMES = frozenset(
+    (
+        "made_s",
+        "promoted_s",
+        "retired_s",
+        "observed_s",
+        "expires_s",
+        "checked_s",
+        "audited_s",
+        "started_s",
+        "gathered_s",
+    )
+)
+"""The keys that say when: seconds since 1970. Any other number of seconds is a length, or a part of a rate."""
+
+_LENGTHS = frozenset(("facts_age_s", "duration_ns"))
+
 
 def lines_of(entry: Entry) -> list[tuple[str, str]]:
     """Return a record as rows of two cells, its file first."""
@@ -40,10 +57,16 @@ def _text(path: str, value: str | int | bool) -> str:
         return "yes" if value else "no"
     if isinstance(value, str):
         return one_line(value)
-    if path.endswith("_age_s"):
-        return duration_text(value * 1_000_000_000)
-    if path.endswith("_s"):
-        return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    if path.endswith("_ns"):
-        return duration_text(value)
-    return size_text(value) if path.endswith("_bytes") else str(value)
+    key = path.rpartition(".")[2]
+    if key in _TIMES:
+        return _moment(value)
+    if key in _LENGTHS:
+        return duration_text(value if key.endswith("_ns") else value * 1_000_000_000)
+    return size_text(value) if key.endswith("_bytes") else str(value)
+
+
+def _moment(seconds: int) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (ValueError, OverflowError, OSError):
+        return str(seconds)

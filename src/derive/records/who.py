@@ -10,6 +10,7 @@ import getpass
 from pathlib import Path
 
 from derive.doctor.git_facts import GitRefused, git
+from derive.words import one_line
 
 
 def who(root: Path, named: str | None = None) -> str:
@@ -20,9 +21,9 @@ def who(root: Path, named: str | None = None) -> str:
         found = git(root, "config", "user.name").decode("utf-8", "replace").strip()
     except GitRefused:
         found = ""
-    if found:
-        return found
+    if found.strip():
+        return one_line(found)
     try:
-        return getpass.getuser()
+        return one_line(getpass.getuser())
     except (KeyError, OSError):
         return "unknown"

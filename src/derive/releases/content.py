@@ -68,7 +68,7 @@ def files_of(known: Known, sources: Iterable[Source]) -> dict[str, bytes]:
             f"{len(found.absent)} of {len(wanted_of(known))} content files of {known.name} are nowhere",
             where=place(f"{known.name}/release.json"),
             detail=[*shown, f"looked in {looked}"],
-            hint="name a capsule of it: --capsule FILE",
+            hint=f"have a capsule of it: derive records checkout {known.name} --capsule FILE --output DIR",
         )
     return dict(found.files)
 

@@ -47,8 +47,10 @@ class Question:
     files: Mapping[str, bytes]
 
 
-def question_of(project: Project, recipe: str, platforms: Sequence[Platform] = ()) -> Question:
+def question_of(project: Project, recipe: str, platforms: Sequence[Platform] = (), *, partly: bool = False) -> Question:
     """Read and judge what is to be released; without platforms, for those that the image's file declares.
+
+    ``partly``: as far as the platforms go, without the shapes that run on others.
 
     Raises:
         InputErrors: everything that is wrong with the project, its recipes, and the choice of platforms.
@@ -62,7 +64,7 @@ def question_of(project: Project, recipe: str, platforms: Sequence[Platform] = (
     scope = load_scope(project)
     declared = scope.images[served.recipe.image].platforms
     chosen = tuple(sorted(set(platforms or declared)))
-    require_platforms(served, chosen, declared)
+    require_platforms(served, chosen, declared, partly=partly)
     targets = {one: Evaluator(scope).image(served.recipe.image, one) for one in chosen}
     for target in targets.values():
         _require_plain(target)
@@ -77,8 +79,8 @@ def describe(
     options: Options,
     progress: Progress | None = None,
 ) -> tuple[Release, Facts]:
-    """Return the release of a recipe and its facts; raises as :func:`question_of` does, and what the steps raise."""
-    return answer(question_of(project, recipe, platforms), store, options, progress)
+    """Return a release as far as some platforms go; raises as :func:`question_of` does, and what the steps raise."""
+    return answer(question_of(project, recipe, platforms, partly=True), store, options, progress)
 
 
 def answer(
@@ -106,6 +108,18 @@ def answer(
         kernels=rows.kernels(steps, given),
         engine=engine_facts,
     )
+
+
+def foreseen(question: Question, digests: Mapping[Platform, Digest]) -> Release:
+    """Return the release that comes of a question if its images have these digests; nothing is derived.
+
+    For a platform without a digest its derivation's id stands: the release is then another than any that is known.
+    """
+    images = {
+        platform: ReleasedImage(name=target.name, digest=digests.get(platform, target.id), derivation=target.id)
+        for platform, target in question.targets.items()
+    }
+    return _release(question, images, _engine()[0])
 
 
 def all_files(project: Project) -> dict[str, bytes]:

@@ -6,35 +6,27 @@ Edge: reads the files that are named, below a project's folder.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from derive.canonical import Json, sha256
 from derive.errors import InputErrors, Problem, expected_got
 from derive.infile import read_plain
-from derive.records.chain import FOLDER, Chain
+from derive.records.chain import FOLDER, Chain, Entry
 from derive.records.model import RecordError, read_record
+from derive.releases.speaks import KINDS, OF_A_SHAPE, About, speaks_problems
 from derive.words import near, unreadable
 
 _LARGEST = 256 << 20
 _TOP = "records/"
 
-KINDS: Mapping[str, str] = {
-    "benchmark": "benchmark",
-    "benchmark-report": "benchmark",
-    "release-test": "release-test",
-    "release-test-report": "release-test",
-    "kernel-report": "kernel",
-    "image-build": "image-build",
-    "verify": "verify",
-}
-"""From the kind of a record to the kind of evidence that it is."""
 
-_OF_A_SHAPE = ("benchmark", "release-test")
-
-
-def read_evidence(root: Path, texts: Sequence[str], shapes: Collection[str]) -> list[dict[str, Json]]:
+def read_evidence(
+    root: Path, texts: Sequence[str], shapes: Collection[str], about: About | None = None
+) -> list[dict[str, Json]]:
     """Read and judge ``FILE`` or ``FILE:SHAPE``, each a record below ``records/``; return entries as records have them.
+
+    ``about`` is the release that they speak for; None where it is still to be derived (:func:`require_about`).
 
     Raises:
         InputErrors: everything that is wrong with any of them.
@@ -44,7 +36,7 @@ def read_evidence(root: Path, texts: Sequence[str], shapes: Collection[str]) -> 
     for text in texts:
         file, separator, shape = text.partition(":")
         try:
-            found.append(_entry(root, file, shape if separator else None, shapes))
+            found.append(_entry(root, file, shape if separator else None, shapes, about))
         except InputErrors as error:
             problems += error.problems()
     if problems:
@@ -73,10 +65,48 @@ def evidence_problems(root: Path, chain: Chain) -> Iterator[Problem]:
                 continue
             if got != expected:
                 message = f"not what {entry.file} names as evidence {index}: edited since"
-                yield Problem(where=file, message=message, detail=expected_got(expected, got))
+                hint = f"bring it back: git log -- {file}"
+                yield Problem(where=file, message=message, detail=expected_got(expected, got), hint=hint)
+                continue
+            yield from _of_entry(root, one, _about(entry))
 
 
-def _entry(root: Path, file: str, shape: str | None, shapes: Collection[str]) -> dict[str, Json]:
+def _about(entry: Entry) -> About | None:
+    """Return the release that a record speaks of, by what the record itself says; None where it does not."""
+    body = entry.record.body
+    images, image, release = body.get("images"), body.get("image"), body.get("release")
+    if not isinstance(release, str):
+        return None
+    known = [str(one) for one in images.values()] if isinstance(images, Mapping) else [str(image)]
+    return About(name=entry.record.subject, release=release, images=known)
+
+
+def require_about(root: Path, entries: Iterable[Mapping[str, Json]], about: About) -> None:
+    """Refuse evidence that says that it is of another release or image; raises InputErrors with all of it."""
+    problems = [problem for one in entries if one["kind"] != "waiver" for problem in _of_entry(root, one, about)]
+    if problems:
+        raise InputErrors(problems)
+
+
+def _of_entry(root: Path, one: Mapping[str, Json], about: About | None) -> Iterator[Problem]:
+    """Yield why a file that a record names as evidence is none, as its bytes are now."""
+    file, shape = str(one["file"]), one.get("shape")
+    try:
+        record = read_record(read_plain(root / file, _LARGEST, follow=False)[0])
+    except OSError as error:
+        yield Problem(where=file, message=unreadable(error))
+    except RecordError as error:
+        yield Problem(where=file, message=f"no record: {error.message}", detail=error.detail, hint=error.hint)
+    else:
+        if KINDS.get(record.kind) != one["kind"]:
+            detail = expected_got(one["kind"], record.kind)
+            hint = "name a record of that kind"
+            yield Problem(where=f"{file}: kind", message="evidence of another kind", detail=detail, hint=hint)
+        else:
+            yield from speaks_problems(record, shape if isinstance(shape, str) else None, about, file)
+
+
+def _entry(root: Path, file: str, shape: str | None, shapes: Collection[str], about: About | None) -> dict[str, Json]:
     path = _below(root, file)
     try:
         data, _ = read_plain(root / path, _LARGEST, follow=False)
@@ -88,14 +118,18 @@ def _entry(root: Path, file: str, shape: str | None, shapes: Collection[str]) ->
     try:
         record = read_record(data)
     except RecordError as error:
+        where = f"{file}: {error.key}" if error.key else file
         raise InputErrors.one(
-            f"no record: {error.message}", where=f"{file}: {error.key}" if error.key else file
+            f"no record: {error.message}", where=where, detail=error.detail, hint=error.hint
         ) from error
     kind = KINDS.get(record.kind)
     if kind is None:
         detail = expected_got(" or ".join(sorted(KINDS)), record.kind)
         raise InputErrors.one("no record that can be evidence", where=f"{file}: kind", detail=detail)
     _judge_shape(file, kind, shape, shapes)
+    problems = list(speaks_problems(record, shape, about, path))
+    if problems:
+        raise InputErrors(problems)
     return {
         "kind": kind,
         "digest": str(sha256(data)),
@@ -125,7 +159,7 @@ def _below(root: Path, file: str) -> str:
 
 def _judge_shape(file: str, kind: str, shape: str | None, shapes: Collection[str]) -> None:
     if shape is None:
-        if kind in _OF_A_SHAPE:
+        if kind in OF_A_SHAPE:
             hint = f"say which, of {', '.join(sorted(shapes))}: --evidence {file}:SHAPE"
             raise InputErrors.one(f"a {kind} is evidence for one shape", where=file, hint=hint)
     elif shape not in shapes:

@@ -7,8 +7,9 @@ no machine, no store is in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 from derive.canonical import CanonicalError, Digest, Json, decode, encode
 from derive.derivations.model import Output, Platform, parse_output
@@ -20,16 +21,21 @@ TAG = "release-facts/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Realised:
-    """A derivation that was built: its name, ``builder/version``, and its outputs by name."""
+    """A derivation that was built: its name, ``builder/version``, its outputs by name, and what it is built from.
+
+    ``inputs`` are the ids of its inputs, sorted, each once; every table that has a derivation has those too.
+    """
 
     name: str
     builder: str
     outputs: Mapping[str, Output]
+    inputs: tuple[Digest, ...] = ()
 
-    def document(self) -> dict[str, Json]:
-        """Return it as it stands in the document."""
+    def document(self, places: Mapping[Digest, int]) -> dict[str, Json]:
+        """Return it as it stands in a table; ``places`` are those of all derivations in the sorted list of ids."""
         outputs: dict[str, Json] = {name: str(output) for name, output in self.outputs.items()}
-        return {"name": self.name, "builder": self.builder, "outputs": outputs}
+        inputs: list[Json] = [places[one] for one in self.inputs]
+        return {"name": self.name, "builder": self.builder, "inputs": inputs, "outputs": outputs}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +158,8 @@ def read_facts(data: bytes) -> Facts:
 
 
 def _realised(derivations: Mapping[Digest, Realised]) -> dict[str, Json]:
-    return {key.hex: one.document() for key, one in derivations.items()}
+    places = {key: place for place, key in enumerate(sorted(derivations))}
+    return {key.hex: one.document(places) for key, one in derivations.items()}
 
 
 def _image(value: Json) -> ImageFacts:
@@ -193,14 +200,35 @@ def _engine(value: Json) -> EngineFacts:
 
 
 def _derivations(found: Mapping[str, Json]) -> dict[Digest, Realised]:
-    return {Digest(key): _one(value) for key, value in mapping(found["derivations"], "derivations").items()}
+    rows = mapping(found["derivations"], "derivations")
+    ids = sorted(Digest(key) for key in rows)
+    read = {one: _one(rows[one.hex], ids) for one in ids}
+    try:
+        TopologicalSorter({key: one.inputs for key, one in read.items()}).prepare()
+    except CycleError as error:
+        names = " -> ".join(read[one].name for one in error.args[1])
+        raise DocumentError(f"derivations: built from each other: {names}") from None
+    return read
 
 
-def _one(value: Json) -> Realised:
-    found = exact(value, keys=("name", "builder", "outputs"), what="derivations")
-    outputs = mapping(found["outputs"], "outputs")
+def _one(value: Json, ids: Sequence[Digest]) -> Realised:
+    found = exact(value, keys=("name", "builder", "inputs", "outputs"), what="derivations")
+    name, outputs = text(found, "name"), mapping(found["outputs"], "outputs")
     return Realised(
-        name=text(found, "name"),
+        name=name,
         builder=text(found, "builder"),
-        outputs={name: parse_output(str(output)) for name, output in outputs.items()},
+        outputs={key: parse_output(str(output)) for key, output in outputs.items()},
+        inputs=tuple(ids[place] for place in _places(items(found, "inputs"), len(ids), name)),
     )
+
+
+def _places(values: Sequence[Json], count: int, name: str) -> list[int]:
+    """Return the places of a derivation's inputs among so many; raises DocumentError for what are none."""
+    found: list[int] = []
+    for value in values:
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < count:
+            raise DocumentError(f"inputs of {name}: no place among {count} derivations: {value!r}")
+        if found and value <= found[-1]:
+            raise DocumentError(f"inputs of {name}: not sorted, or given twice: {value}")
+        found.append(value)
+    return found

@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from derive.canonical import Digest, sha256
-from derive.errors import Corrupt, InputErrors, Missing, expected_got
+from derive.errors import InputErrors, RecordEdited, RecordGone, expected_got
 from derive.operands import is_digest
 from derive.records.chain import FACTS_FILE, FOLDER, RELEASE_FILE, Chain, Entry, place
+from derive.records.find import DIGITS_HINT, there_is
 from derive.records.folder import files_below, sound
 from derive.releases.document import Release, read_release
 from derive.releases.facts import Facts, read_facts
 from derive.words import near
+
+_VERIFY = "see what else was edited: derive records verify"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +55,7 @@ def find_release(root: Path, operand: str) -> Known:
 
     Raises:
         InputErrors: when none or several are meant, it is a historical one, or the chain is broken.
-        Missing, Corrupt: when its documents are not there, or not as recorded.
+        RecordGone, RecordEdited: when its documents are not there, or not as recorded.
     """
     files = files_below(root)
     chain = sound(files)
@@ -65,18 +68,21 @@ def known_releases(root: Path) -> tuple[Known, ...]:
     return tuple(known_of(entry, files) for entry in sound(files).entries if entry.record.kind == "candidate")
 
 
-def known_of(entry: Entry, files: Mapping[str, bytes]) -> Known:
+def known_of(entry: Entry, files: Mapping[str, bytes], *, without_facts: bool = False) -> Known:
     """Return the release that a candidate's record made, its documents held against the hashes in that.
 
+    ``without_facts`` for whoever asks nothing of them, and tells their faults otherwise: they are not held then.
+
     Raises:
-        Missing, Corrupt: when one is not there, or is another.
+        RecordGone, RecordEdited: when one is not there, or is another.
     """
-    data = {name: _document(entry, name, files) for name in (RELEASE_FILE, FACTS_FILE)}
+    data = {RELEASE_FILE: _document(entry, RELEASE_FILE, files)}
+    data[FACTS_FILE] = b"" if without_facts else _document(entry, FACTS_FILE, files)
     where = place(f"{entry.record.subject}/{RELEASE_FILE}")
     try:
         release = read_release(data[RELEASE_FILE])
     except ValueError as error:
-        raise Corrupt(f"cannot be read: {error}", where=where) from error
+        raise RecordEdited(f"cannot be read: {error}", where=where, hint=_VERIFY) from error
     return Known(
         name=entry.record.subject,
         release=release,
@@ -93,11 +99,10 @@ def _document(entry: Entry, name: str, files: Mapping[str, bytes]) -> bytes:
     data = files.get(path)
     if data is None:
         hint = f"bring it back: git log --diff-filter=D -- {place(path)}"
-        raise Missing(f"no such file, and {entry.file} names it", where=place(path), hint=hint)
+        raise RecordGone(f"no such file, and {entry.file} names it", where=place(path), hint=hint)
     if str(sha256(data)) != documents[name]:
         detail = expected_got(documents[name], sha256(data))
-        hint = "see what else was edited: derive records verify"
-        raise Corrupt(f"not what {entry.file} names: edited since", where=place(path), detail=detail, hint=hint)
+        raise RecordEdited(f"not what {entry.file} names: edited since", where=place(path), detail=detail, hint=_VERIFY)
     return data
 
 
@@ -114,13 +119,13 @@ def entry_of(chain: Chain, text: str) -> Entry:
     found = [entry for entry in candidates if is_digest(prefix) and _digest(entry).startswith(prefix)]
     if len(found) == 1:
         return found[0]
-    names = sorted(entry.record.subject for entry in candidates)
     if found:
         detail = [f"may be    {_digest(entry)}  {entry.record.subject}" for entry in found]
         raise InputErrors.one(f"{text} is ambiguous", detail=detail, hint="give more digits")
     every = {entry.record.subject for entry in chain.entries if entry.record.kind in ("candidate", "historical")}
-    there = f"there is {', '.join(names)}" if names else "make one: derive release NAME --recipe R"
-    hint = near(text, every) or there
+    hint = near(text, every) or there_is(chain) or "make one: derive release NAME --recipe R"
+    if prefix and not prefix.strip("0123456789abcdef") and not is_digest(prefix):
+        hint = DIGITS_HINT
     raise InputErrors.one(f"no release is called {text!r}", where=FOLDER, hint=hint)
 
 

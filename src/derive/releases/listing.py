@@ -6,28 +6,33 @@ Core: no IO.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from derive.canonical import Digest, Json
+from derive.errors import Problem
 from derive.records.chain import Chain, Entry
 from derive.releases.document import Release
 from derive.releases.policy import date_text
 from derive.releases.state import Row, Waiver, shape_state
 
+Against: TypeAlias = Callable[[str, str], Sequence[Problem]]
+"""Says what stands against deploying a shape of a release."""
 
-def rows_of(chain: Chain, releases: Mapping[str, Release]) -> tuple[Row, ...]:
+
+def rows_of(chain: Chain, releases: Mapping[str, Release], against: Against) -> tuple[Row, ...]:
     """Return a row for each shape of each release, and one for each historical record, in the chain's order."""
     found: list[Row] = []
     for entry in chain.entries:
         name = entry.record.subject
         if entry.record.kind == "candidate":
-            found += _released(chain, entry, releases[name])
+            found += _released(chain, entry, releases[name], against)
         elif entry.record.kind == "historical":
-            found.append(_historical(entry))
+            found.append(_historical(entry, against))
     return tuple(found)
 
 
-def _released(chain: Chain, entry: Entry, release: Release) -> Iterator[Row]:
+def _released(chain: Chain, entry: Entry, release: Release, against: Against) -> Iterator[Row]:
     for name, shape in sorted(release.shapes.items()):
         known = shape_state(chain, entry, name)
         yield Row(
@@ -35,7 +40,8 @@ def _released(chain: Chain, entry: Entry, release: Release) -> Iterator[Row]:
             recipe=release.recipe,
             shape=name,
             state=known.state,
-            deployable=shape.deployable,
+            problems=tuple(against(entry.record.subject, name)),
+            complete=shape.deployable,
             digest=release.digest,
             images={platform: image.digest for platform, image in release.images.items()},
             waivers=known.waivers,
@@ -43,13 +49,14 @@ def _released(chain: Chain, entry: Entry, release: Release) -> Iterator[Row]:
         )
 
 
-def _historical(entry: Entry) -> Row:
+def _historical(entry: Entry, against: Against) -> Row:
     return Row(
         release=entry.record.subject,
         recipe=str(entry.record.body.get("deployment") or ""),
         shape="",
         state="historical",
-        deployable=False,
+        problems=tuple(against(entry.record.subject, "")),
+        complete=False,
         digest=None,
         images={},
         waivers=(),
@@ -57,14 +64,21 @@ def _historical(entry: Entry) -> Row:
     )
 
 
-def table_of(rows: Sequence[Row], now_s: int) -> list[tuple[str, ...]]:
-    """Return the table that people read, its heading first."""
+def table_of(rows: Sequence[Row], now_s: int, *, reasons: bool = False) -> list[tuple[str, ...]]:
+    """Return the table that people read, its heading first; with ``reasons`` also why a row may not be deployed."""
     heading = ("release", "recipe", "shape", "state", "images", "waived until", "since")
-    return [heading, *(_cells(row, now_s) for row in rows)]
+    if not reasons:
+        return [heading, *(_cells(row, now_s) for row in rows)]
+    return [(*heading, "why not"), *((*_cells(row, now_s), why_not(row)) for row in rows)]
+
+
+def why_not(row: Row) -> str:
+    """Say in one line what stands against deploying a row."""
+    return "; ".join(problem.message for problem in row.problems)
 
 
 def _cells(row: Row, now_s: int) -> tuple[str, ...]:
-    state = row.state if row.deployable or row.state in ("historical", "retired") else f"{row.state}, not deployable"
+    state = row.state if row.complete or row.state in ("historical", "retired") else f"{row.state}, not deployable"
     images = " ".join(f"{platform.removeprefix('linux/')}:{one.short}" for platform, one in sorted(row.images.items()))
     since = "" if row.since_s is None else date_text(row.since_s)
     return (row.release, row.recipe, row.shape, state, images, _until(row.waivers, now_s), since)
@@ -89,7 +103,9 @@ def document_of(rows: Sequence[Row], head: Digest | None, now_s: int) -> dict[st
                 "recipe": row.recipe,
                 "shape": row.shape or None,
                 "state": row.state,
-                "deployable": row.deployable,
+                "deployable": not row.problems,
+                "problems": [{"where": one.where, "message": one.message, "hint": one.hint} for one in row.problems],
+                "complete": row.complete,
                 "digest": None if row.digest is None else str(row.digest),
                 "images": {platform: str(one) for platform, one in row.images.items()},
                 "waivers": [

@@ -17,7 +17,8 @@ from derive.canonical import Digest, Json, decode, sha256
 from derive.errors import InputErrors, expected_got
 from derive.records.chain import FACTS_FILE, FOLDER, RELEASE_FILE, Chain, Entry, place
 from derive.records.folder import alone, append_to, files_below, sound, write_new
-from derive.records.kinds import name_problem
+from derive.records.held import require_held
+from derive.records.kinds import new_name_problem
 from derive.releases.document import Release
 from derive.releases.facts import Facts
 from derive.releases.find import known_of
@@ -53,7 +54,7 @@ class Made:
 
 def require_name(name: str) -> None:
     """Refuse what no release can be called; raises InputErrors."""
-    unfit = name_problem(name, "NAME")
+    unfit = new_name_problem("candidate", name, "NAME", ())
     if unfit is not None:
         raise InputErrors([unfit])
 
@@ -64,10 +65,16 @@ def require_free(root: Path, name: str, recipe: str, previous: str | None) -> st
     That is the one named, else the last of the same recipe, else None.
 
     Raises:
-        InputErrors: when the chain is broken, the name is another's, or there is no such release before.
+        InputErrors: when the chain is broken or not as it was committed, the name is another's or would be taken for
+            a record, or there is no such release before.
     """
     files = files_below(root)
     chain = sound(files)
+    require_held(root)
+    stems = [one.file.removesuffix(".json") for one in chain.entries]
+    unfit = None if chain.candidate(name) else new_name_problem("candidate", name, "NAME", stems)
+    if unfit is not None:
+        raise InputErrors([unfit])
     taken = chain.of(name, "historical")
     if taken:
         raise InputErrors.one(f"the name {name!r} is taken", where=taken[0].where, hint="choose another")

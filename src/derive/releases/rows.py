@@ -20,9 +20,14 @@ _SERIES = "patches/"
 
 
 def realised(order: Iterable[Derivation], outputs: Outputs) -> dict[Digest, Realised]:
-    """Return each derivation of a closure with its outputs; one that gave none here has none."""
+    """Return each derivation of a closure with its inputs and outputs; one that gave none here has none."""
     return {
-        one.id: Realised(name=one.name, builder=f"{one.builder}/{one.version}", outputs=outputs.get(one.id, {}))
+        one.id: Realised(
+            name=one.name,
+            builder=f"{one.builder}/{one.version}",
+            outputs=outputs.get(one.id, {}),
+            inputs=tuple(sorted({given.derivation.id for given in one.inputs.values()})),
+        )
         for one in order
     }
 

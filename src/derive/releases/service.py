@@ -19,14 +19,17 @@ from derive.records.chain import FACTS_FILE, RELEASE_FILE
 from derive.records.history import commit_of
 from derive.records.who import who
 from derive.releases.cost import cost_of
-from derive.releases.describe import Question
+from derive.releases.describe import Question, foreseen
 from derive.releases.document import Release
-from derive.releases.evidence import read_evidence, read_waivers
+from derive.releases.evidence import read_evidence, read_waivers, require_about
 from derive.releases.facts import Facts
+from derive.releases.find import known_releases
 from derive.releases.make import Decision, Made, write_release
 from derive.releases.roots import keep_release
 from derive.releases.shapes import recipe_hashes
+from derive.releases.speaks import About
 from derive.store.local import LocalStore
+from derive.store.space import is_full
 
 _CONTENT = ("pyproject.toml", *sorted({*CONTENT_ROOTS, *LAUNCH_ROOTS}))
 
@@ -62,9 +65,26 @@ def evidence_for(
     return entries
 
 
+def require_new(name: str, question: Question) -> None:
+    """Refuse a release that stands there under another name, as far as that is known before its images are derived.
+
+    Raises:
+        InputErrors: when one of the same derivations does, and so of the same documents.
+    """
+    targets = {platform: target.id for platform, target in question.targets.items()}
+    for known in known_releases(question.project.root):
+        images = known.release.images
+        if known.name == name or {platform: image.derivation for platform, image in images.items()} != targets:
+            continue
+        if foreseen(question, {platform: image.digest for platform, image in images.items()}).digest == known.digest:
+            hint = f"it is there already: derive records show {known.name}"
+            raise InputErrors.one(f"this release is {known.name!r} already", where=known.entry.where, hint=hint)
+
+
 def record(name: str, question: Question, store: LocalStore, release: Release, facts: Facts, said: Said) -> Made:
     """Write a release down as a candidate, and let the store keep what it is made of; raises as the steps do."""
     root = question.project.root
+    require_about(root, said.evidence, About.of(name, release))
     commit, modified = commit_of(root, _CONTENT)
     duration, size = cost_of(question.targets.values(), store)
     decision = Decision(
@@ -80,7 +100,16 @@ def record(name: str, question: Question, store: LocalStore, release: Release, f
         store_bytes=size,
     )
     made = write_release(root, name, release, facts, decision)
-    keep_release(store, name, release, question.files)
+    try:
+        keep_release(store, name, release, question.files)
+    except OSError as error:
+        if not is_full(error, store.root):
+            raise
+        raise HostRefuses(
+            f"{made.entry.where} is written, and there is no space in the store to keep what it names",
+            where=str(store.root),
+            hint="make room with derive store gc, and run the same command again: it ends the work",
+        ) from error
     return made
 
 

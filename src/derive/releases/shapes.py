@@ -78,8 +78,13 @@ def read_served(files: Mapping[str, bytes], name: str) -> Served:
     )
 
 
-def require_platforms(served: Served, chosen: Iterable[Platform], declared: Iterable[Platform]) -> None:
-    """Refuse platforms that the image is not for, and a choice without what a shape runs on; raises InputErrors."""
+def require_platforms(
+    served: Served, chosen: Iterable[Platform], declared: Iterable[Platform], *, partly: bool = False
+) -> None:
+    """Refuse platforms that the image is not for, and a choice without what a shape runs on; raises InputErrors.
+
+    ``partly``: shapes that run on others are left out.
+    """
     wanted, known = set(chosen), sorted(declared)
     file = f"images/{served.recipe.image}.toml"
     problems = [
@@ -89,7 +94,7 @@ def require_platforms(served: Served, chosen: Iterable[Platform], declared: Iter
         for one in sorted(wanted - set(known))
     ]
     for name, judged in served.shapes.items():
-        if judged.platform not in wanted:
+        if judged.platform not in wanted and not partly:
             place = f"{served.recipe.file}: shapes.{name}"
             message = f"this shape runs on {judged.platform}, which the release would not have"
             hint = f"add --platform {judged.platform}" if judged.platform in known else f"add it to {file}: platforms"
@@ -101,9 +106,11 @@ def require_platforms(served: Served, chosen: Iterable[Platform], declared: Iter
 def released_shapes(
     served: Served, images: Mapping[Platform, ReleasedImage], files: Mapping[str, bytes]
 ) -> dict[str, ReleasedShape]:
-    """Return what a release says of each shape, with its bundle for no site."""
+    """Return what a release says of each shape of these images, with its bundle for no site."""
     found: dict[str, ReleasedShape] = {}
     for name, judged in served.shapes.items():
+        if judged.platform not in images:
+            continue
         document = shape_document(judged.resolved, images[judged.platform].digest, served.recipe.fabric, files)
         missing = judged.judgement.missing
         needs = sorted({one.capability for one in missing if one.capability is not None})

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from derive.canonical import Digest, Json
+from derive.errors import Problem
 from derive.records.chain import Chain, Entry
 
 State: TypeAlias = Literal["candidate", "promoted", "retired", "historical"]
@@ -94,14 +95,16 @@ def waivers_of(body: Mapping[str, Json], shape: str) -> Iterator[Waiver]:
 class Row:
     """A line of what may be deployed: a shape of a release, or a release of which no shape is known.
 
-    ``digest`` is the release's, ``images`` those of its platforms; both are empty for a historical one.
+    ``problems`` are what stands against a deploy. ``complete`` says that nothing that the shape needs was missing
+    when it was released. ``digest`` is the release's, ``images`` those of its platforms; a historical one has neither.
     """
 
     release: str
     recipe: str
     shape: str
     state: State
-    deployable: bool
+    problems: tuple[Problem, ...]
+    complete: bool
     digest: Digest | None
     images: Mapping[str, Digest]
     waivers: tuple[Waiver, ...]

@@ -13,6 +13,7 @@ from derive.canonical import Json
 from derive.records.model import Record
 from derive.report.history import Part, agree, stated
 from derive.report.model import Change, Changes, Release
+from derive.report.recipes import Texts, keys_moved
 from derive.report.values import clean, items, short, table, whole, worded
 from derive.words import count_text, size_text
 
@@ -29,8 +30,8 @@ class Documented:
     facts: Mapping[str, Json]
 
 
-def steps(line: tuple[Release, ...], documented: Iterable[Documented]) -> tuple[Changes, ...]:
-    """Say what moved from each release of a line to the next, the newest first.
+def steps(line: tuple[Release, ...], documented: Iterable[Documented], texts: Texts) -> tuple[Changes, ...]:
+    """Say what moved from each release of a line to the next, the newest first; ``texts`` are those of recipes.
 
     Of historical releases each thing is held against the last one of the line that states it, which is named where it
     is not the one before.
@@ -42,7 +43,7 @@ def steps(line: tuple[Release, ...], documented: Iterable[Documented]) -> tuple[
         second = known[release.name]
         first = None if release.previous is None else known.get(release.previous)
         if first is not None and first.release and second.release:
-            rows = tuple(_rows(first, second))
+            rows = tuple(_rows(first, second, texts))
         else:
             held = last.setdefault(release.lane, {})
             rows = tuple(_told(held, release, second.record))
@@ -72,12 +73,12 @@ def _told(held: dict[tuple[Part, str], tuple[str, str]], release: Release, recor
             yield Change(part=part, what=what, before=f"{short(before[0])}{whose}", after=short(value))
 
 
-def _rows(first: Documented, second: Documented) -> Iterator[Change]:
+def _rows(first: Documented, second: Documented, texts: Texts) -> Iterator[Change]:
     a, b = first.release, second.release
-    yield from _moved("recipe", {"recipe": table(a.get("recipe")).get("digest")}, table(b.get("recipe")), "digest")
+    yield from _recipes(first, second, texts)
     yield from _images(first, second)
     yield from _upstreams(first.facts, second.facts)
-    for part in ("lock", "content", "recipes"):
+    for part in ("lock", "content"):
         yield from _table_moved(part, table(a.get(part)), table(b.get(part)))
     yield from _table_moved("model", table(a.get("model")), table(b.get("model")))
     yield from _table_moved("settings", table(a.get("settings")), table(b.get("settings")))
@@ -85,9 +86,15 @@ def _rows(first: Documented, second: Documented) -> Iterator[Change]:
     yield from _engine(table(a.get("engine")), table(b.get("engine")))
 
 
-def _moved(part: str, before: Mapping[str, Json], after: Mapping[str, Json], key: str) -> Iterator[Change]:
-    if before[part] != after.get(key):
-        yield Change(part=part, what=part, before=_brief(worded(before[part])), after=_brief(worded(after.get(key))))
+def _recipes(first: Documented, second: Documented, texts: Texts) -> Iterator[Change]:
+    """Yield each recipe of which something moved, the release's own among them, and which keys of it did."""
+    sides = []
+    for one in (first.release, second.release):
+        own = table(one.get("recipe"))
+        sides.append({**table(one.get("recipes")), clean(own.get("name")): own.get("digest")})
+    for change in _table_moved("recipe", *sides):
+        yield change
+        yield from keys_moved(change.what, first.record, second.record, texts)
 
 
 def _table_moved(part: str, before: Mapping[str, Json], after: Mapping[str, Json]) -> Iterator[Change]:

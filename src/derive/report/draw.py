@@ -16,7 +16,7 @@ from derive.report.series import Folded, Scale, apart, day_ticks, folded, placed
 
 _ROW, _TOP, _BOTTOM = 22, 20, 16
 _AXIS, _LANE, _LANES = 92, 20, 5
-_LABEL = 250
+_LABEL = 275
 _LONGEST = 16
 _LONGEST_GAP = 10.0
 """Days without a release that the line has room for: what is longer is cut short, and says how long it is."""

@@ -30,14 +30,18 @@ from derive.report.figures import groups, historical_figures, measured_figures
 from derive.report.history import KIND
 from derive.report.line import not_derivable, promotions, releases
 from derive.report.model import Account, ChainState, Figure, Row, Size
+from derive.report.recipes import Texts
 from derive.report.values import clean, day_named, day_of, day_text, items, moment, table, times_in, whole
 
 CHAIN_FOLDER = "releases/"
 _OF_RELEASES = frozenset({KIND, "candidate", "promoted", "retired"})
 
 
-def gather(files: Mapping[str, bytes]) -> Account:
-    """Return what records say, in the order of the chain, then of the files' names."""
+def gather(files: Mapping[str, bytes], texts: Texts | None = None) -> Account:
+    """Return what records say, in the order of the chain, then of the files' names.
+
+    ``texts`` are recipes' texts at hand: with them it is said which keys moved, without them that something did.
+    """
     in_chain = {path.removeprefix(CHAIN_FOLDER): data for path, data in files.items() if path.startswith(CHAIN_FOLDER)}
     chain = read_chain(in_chain)
     beside = read_beside(files, CHAIN_FOLDER)
@@ -53,7 +57,7 @@ def gather(files: Mapping[str, bytes]) -> Account:
         ),
         releases=line,
         not_derivable=not_derivable(chain),
-        changes=steps(line, documented),
+        changes=steps(line, documented, texts or {}),
         groups=groups(_figures(documented, beside.records)),
         sizes=tuple(_sizes(documented)),
         scores=tuple(scores(beside)),

@@ -91,12 +91,8 @@ def stated_by_documents(release: Mapping[str, Json], facts: Mapping[str, Json]) 
 
 
 def cells(rows: tuple[Compared, ...], *, everything: bool) -> list[tuple[str, str, str, str]]:
-    """Return rows as cells: what, of the first, of the second, how they relate; without ``everything`` those of both.
-
-    Where nothing is known of both, all are shown.
-    """
-    both = [row for row in rows if row.relation in ("same", "differs")]
-    shown = rows if everything or not both else both
+    """Return rows as cells: what, of the first, of the second, how they relate; of both, or ``everything``."""
+    shown = rows if everything else [row for row in rows if row.relation in ("same", "differs")]
     return [(f"{row.part}: {row.what}", row.first or "-", row.second or "-", row.relation) for row in shown]
 
 

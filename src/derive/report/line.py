@@ -56,7 +56,8 @@ def promotions(chain: Chain, newest_s: int) -> tuple[Promotion, ...]:
             unchecked=_texts(entry.record.body.get("unchecked")),
             waivers=tuple(_waivers(entry.record.body.get("evidence"), newest_s)),
             certificates=len(items(entry.record.body.get("certificates"))),
-            standing=not _retired(chain, entry),
+            standing=_stands(chain, entry),
+            again=_again(chain, entry),
         )
         for entry in chain.entries
         if entry.record.kind == "promoted"
@@ -89,11 +90,8 @@ def _historical(entry: Entry, before: dict[str, str]) -> Release:
 
 def _candidate(chain: Chain, entry: Entry, found: list[Release]) -> Release:
     body = entry.record.body
-    standing = tuple(
-        clean(one.record.body.get("shape"))
-        for one in chain.of(entry.record.subject, "promoted")
-        if not _retired(chain, one)
-    )
+    promoted = chain.of(entry.record.subject, "promoted")
+    standing = tuple(sorted(clean(one.record.body.get("shape")) for one in promoted if _stands(chain, one)))
     previous = maybe(body.get("previous_release"))
     return Release(
         name=clean(entry.record.subject),
@@ -124,6 +122,19 @@ def _lane(name: str, previous: str | None, found: list[Release]) -> str:
             return one.lane
     stem = name.rstrip("0123456789.").rstrip("-")
     return stem or name
+
+
+def _stands(chain: Chain, promotion: Entry) -> bool:
+    """Say whether a record is the one by which a shape may be deployed: of two promotions of it the later one."""
+    return not (_again(chain, promotion) or _retired(chain, promotion))
+
+
+def _again(chain: Chain, promotion: Entry) -> bool:
+    """Say whether a later record promotes the same shape of the same release."""
+    shape = promotion.record.body.get("shape")
+    return any(
+        one.record.kind == "promoted" and one.record.body.get("shape") == shape for one in _after(chain, promotion)
+    )
 
 
 def _retired(chain: Chain, promotion: Entry) -> bool:

@@ -133,7 +133,7 @@ class Waiver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promotion:
-    """A shape of a release that may be deployed; ``standing`` until it is retired."""
+    """A shape of a release that may be deployed; ``standing`` until it is retired, or promoted anew (``again``)."""
 
     release: str
     shape: str
@@ -145,6 +145,7 @@ class Promotion:
     waivers: tuple[Waiver, ...]
     certificates: int
     standing: bool
+    again: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

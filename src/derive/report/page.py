@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from derive.report.draw import STATE_WORDS, Line, bar, over_time, release_line, state_mark, strip
 from derive.report.model import STATES, Account, Changes, Figure, Group, Score, Size
 from derive.report.values import digits, unit_text
-from derive.words import count_text, size_text
+from derive.words import count_text, releases_text, size_text
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -50,6 +50,7 @@ def _view(account: Account) -> View:
     singles, shared = _parted(account.groups)
     return {
         "account": account,
+        "counted": _counted(account).replace(" releases", "").replace(" release", ""),
         "line": _drawn(release_line(account.releases, "line")) if account.releases else None,
         "states": [(state, STATE_WORDS[state], _drawn(state_mark(state))) for state in STATES],
         "marks": {state: _drawn(state_mark(state)) for state in STATES},
@@ -195,4 +196,9 @@ def summary(account: Account) -> str:
         if not account.chain.problems
         else count_text(len(account.chain.problems), "problem") + " in the chain"
     )
-    return f"{count_text(len(account.releases), 'release')}, {count_text(account.chain.records, 'record')}; {state}"
+    return f"{_counted(account)}, {count_text(account.chain.records, 'record')}; {state}"
+
+
+def _counted(account: Account) -> str:
+    historical = sum(one.state == "historical" for one in account.releases)
+    return releases_text(len(account.releases) - historical, historical)

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report is made from: every file of ``records/``, and the page's template.
+"""What a report is made from: every file of ``records/``, the recipes' texts at hand, and the page's template.
 
-Edge: reads ``records/`` of a project, and this package.
+Edge: reads a project and its git history, and this package.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from derive.canonical import escape
+from derive.canonical import Digest, escape, sha256
 from derive.errors import InputErrors, Problem
 from derive.infile import read_plain
 from derive.words import unreadable
@@ -37,6 +37,41 @@ def files_of_records(root: Path) -> dict[str, bytes]:
     if problems:
         raise InputErrors(problems)
     return files
+
+
+def texts_at_hand(root: Path, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the texts of recipes that records of releases name and that working tree or git have, by SHA-256 in hex.
+
+    A release whose texts are those of the one before it is not asked for again.
+    """
+    from derive.records.chain import FOLDER as CHAIN
+    from derive.records.chain import read_chain
+    from derive.releases.content import WorkingTree
+    from derive.releases.past import GitHistory
+    from derive.report.recipes import text_digests
+
+    inside = CHAIN.removeprefix(f"{FOLDER}/") + "/"
+    chain = read_chain({path.removeprefix(inside): data for path, data in files.items() if path.startswith(inside)})
+    found: dict[str, bytes] = {}
+    for entry in chain.entries:
+        if entry.record.kind != "candidate":
+            continue
+        commit = entry.record.body.get("commit")
+        wanted = {path: digest for path, digest in text_digests(entry.record).items() if digest not in found}
+        for source in (WorkingTree(root), GitHistory(root, commit if isinstance(commit, str) else None)):
+            left = {path: Digest(digest) for path, digest in wanted.items() if digest not in found and _is_hex(digest)}
+            for path, data in source.find(left) if left else ():
+                if sha256(data) == left.get(path):
+                    found[wanted[path]] = data
+    return found
+
+
+def _is_hex(digest: str) -> bool:
+    try:
+        Digest(digest)
+    except ValueError:
+        return False
+    return True
 
 
 def page_template() -> str:

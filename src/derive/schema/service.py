@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from derive.errors import InputErrors
+from derive.infile import LARGEST, read_plain
 from derive.schema.model import Schema, load_schema, render_schema
 from derive.schema.pin import content_digest, file_of
 from derive.words import near
@@ -34,7 +35,7 @@ def read_pinned(root: Path, image: str) -> Schema:
     """
     file = file_of(image)
     try:
-        data = (root / file).read_bytes()
+        data = read_plain(root / file, LARGEST)[0]
     except FileNotFoundError:
         known = ", ".join(pinned_images(root)) or "none"
         detail = (f"pinned    {known}",)

@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from derive.canonical import Json, encode
-from derive.errors import Corrupt, HostRefuses, InputErrors
+from derive.errors import Corrupt, HostRefuses, InputErrors, Problem, RecordEdited
 from derive.infile import NotPlain, read_plain
 from derive.records.model import record
 from derive.store.blobs import sync_folder
 from derive.trust.history import FOLDER, History, next_name, now_trusted, read_history
 from derive.trust.policy import Policy
+from derive.words import unreadable
 
 _LARGEST = 1 << 20
 
@@ -33,8 +34,16 @@ def load_history(root: Path) -> History:
     history, problems = read_history(_files(root))
     if problems:
         (problem,) = problems
-        raise Corrupt(problem.message, where=problem.where, detail=problem.detail, hint=problem.hint)
+        raise RecordEdited(problem.message, where=problem.where, detail=problem.detail, hint=problem.hint)
     return history
+
+
+def history_problems(root: Path) -> tuple[Problem, ...]:
+    """Return what is wrong with the events of keys; nothing raises."""
+    try:
+        return tuple(read_history(_files(root))[1])
+    except (Corrupt, HostRefuses) as error:
+        return error.problems()
 
 
 def with_history(root: Path, policy: Policy | None) -> Policy | None:
@@ -74,7 +83,9 @@ def _files(root: Path) -> dict[str, bytes]:
     except FileNotFoundError:
         return {}
     except NotPlain as error:
-        raise Corrupt(error.strerror or "no file", where=str(error.filename)) from error
+        where = f"{FOLDER}/{Path(error.filename).name}"
+        hint = f"take it as it was committed: git log -- {where}"
+        raise RecordEdited(unreadable(error), where=where, hint=hint) from error
     except OSError as error:
         raise HostRefuses(f"cannot be read: {(error.strerror or '').lower()}", where=str(folder)) from error
 

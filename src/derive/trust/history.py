@@ -16,7 +16,8 @@ from typing import Literal
 
 from derive.canonical import CanonicalError, Digest, Json, encode
 from derive.errors import Corrupt, InputErrors, Problem, expected_got
-from derive.images.documents import exact, integer, text
+from derive.images.documents import exact, second, text
+from derive.records.kinds import is_line
 from derive.records.model import Record, RecordError, read_record
 from derive.trust.keys import PublicKey
 from derive.trust.policy import KEY_NAME, Policy
@@ -137,12 +138,14 @@ def _after(history: History, record: Record, where: str) -> History:
             return replace(_rotated(history, record, where), **known)  # type: ignore[arg-type]
         case "key-revoked":
             body = exact(record.body, keys=_REVOKED, what="body")
+            if body["since_s"] is not None:
+                second(body, "since_s")
             end = End(
                 file=where,
                 cause="revoked",
                 upto=_digest(body["releases"]),
-                made_s=integer(body, "revoked_s"),
-                why=text(body, "why"),
+                made_s=second(body, "revoked_s"),
+                why=_line(body, "why"),
             )
             return replace(_ended(history, Digest.parse(text(body, "key")), end), **known)  # type: ignore[arg-type]
         case _:
@@ -164,7 +167,7 @@ def _rotated(history: History, record: Record, where: str) -> History:
         cause="rotated",
         upto=_digest(body["releases"]),
         made_s=rotation.made_s,
-        why=text(body, "why"),
+        why=_line(body, "why"),
     )
     return replace(
         _ended(history, rotation.old.id, end),
@@ -175,6 +178,13 @@ def _rotated(history: History, record: Record, where: str) -> History:
 
 def _ended(history: History, key: Digest, end: End) -> History:
     return replace(history, ends={**history.ends, key: (*history.ends.get(key, ()), end)})
+
+
+def _line(body: Mapping[str, Json], key: str) -> str:
+    found = text(body, key)
+    if not is_line(found):
+        raise ValueError(f"{key}: not text in one line that can be printed")
+    return found
 
 
 def _text(digest: Digest | None) -> str | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from derive.canonical import CanonicalError, Json, decode, encode
 from derive.errors import Corrupt
-from derive.images.documents import exact, integer, items, mapping, text
+from derive.images.documents import exact, items, mapping, second, text
 from derive.trust.dsse import Envelope, read_envelope, shown, sign
 from derive.trust.keys import PublicKey, SigningKey
 from derive.trust.statement import PAYLOAD_TYPE, STATEMENT_TYPE
@@ -78,7 +78,7 @@ def _rotation(document: Json) -> Rotation:
         name=text(mapping(subject, "subject"), "name"),
         old=PublicKey.parse(text(said, "old")),
         new=PublicKey.parse(text(said, "new")),
-        made_s=integer(said, "made_s"),
+        made_s=second(said, "made_s"),
     )
     if rotation.old == rotation.new:
         raise ValueError("a key does not take its own place")

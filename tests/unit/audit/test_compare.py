@@ -2,17 +2,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derive.audit.compare import Moved, chosen_platforms, compare, first_divergence
+from derive.audit.compare import Moved, chosen_platforms, compare, first_divergence, inputs_of
 from derive.canonical import Digest, sha256
 from derive.derivations.model import FlatOutput
 from derive.errors import InputErrors
-from derive.releases.document import Release
-from derive.releases.facts import Facts, Realised
+from derive.releases.document import Release, ReleasedShape
+from derive.releases.facts import Facts, Realised, UpstreamFact
 from support.released import facts_of, release_of
 
 
@@ -79,6 +80,25 @@ def test_other_platforms_are_left_alone() -> None:
     assert found.same, found.rows
 
 
+def test_of_one_platform_shapes_kernels_and_upstreams_of_others_are_left_alone() -> None:
+    shape = ReleasedShape(bundle=digest("bundle"), deployable=True, needs=())
+    both = replace(release_of(digest("image"), "linux/amd64", "linux/arm64"), shapes={"here": shape, "there": shape})
+    alone = replace(release_of(digest("image"), "linux/amd64"), shapes={"here": shape})
+    here, there = {digest("a"): realised("a", out="1")}, {digest("b"): realised("b", out="2")}
+    kernels = tuple({"unit": name, "derivation": digest(name).hex} for name in "ab")
+    trees = tuple(
+        UpstreamFact(name=text, commit=None, tree=FlatOutput(digest(text)), series=(), head=None, patched=None)
+        for text in "12"
+    )
+    recorded = replace(facts_of(both, here), kernels=kernels, upstreams=trees)
+    images = {**recorded.images, "linux/arm64": replace(recorded.images["linux/arm64"], derivations=there)}
+    got = replace(facts_of(alone, here), kernels=kernels[:1], upstreams=trees[:1])
+    assert compare((both, replace(recorded, images=images)), (alone, got), ["linux/amd64"]).rows == ()
+    odd = replace(got, kernels=({**kernels[0], "unit": "c"},))
+    rows = compare((both, replace(recorded, images=images)), (alone, odd), ["linux/amd64"]).rows
+    assert [row.place for row in rows] == ["facts.kernels[0].unit"]
+
+
 def test_platforms_are_those_of_the_release_unless_named() -> None:
     release = release_of(digest("image"), "linux/amd64", "linux/arm64")
     assert chosen_platforms(release, []) == ("linux/amd64", "linux/arm64")
@@ -91,7 +111,7 @@ def test_the_first_divergence_is_the_one_whose_inputs_agree() -> None:
     inputs = {digest("top"): [digest("middle")], digest("middle"): [digest("low"), digest("same")], digest("low"): []}
     first = first_divergence([moved("top"), moved("middle"), moved("low")], inputs)
     assert first is not None
-    assert (first.moved.name, first.others, first.is_ordered) == ("low", (), True)
+    assert (first.moved.name, first.others) == ("low", ())
 
 
 def test_several_that_differ_though_their_inputs_agree_are_all_told_the_smallest_first() -> None:
@@ -101,10 +121,28 @@ def test_several_that_differ_though_their_inputs_agree_are_all_told_the_smallest
     assert (first.moved.name, [one.name for one in first.others]) == ("low", ["high"])
 
 
-def test_without_an_order_earlier_kinds_of_steps_stand_first() -> None:
-    first = first_divergence([moved("a", "image/1"), moved("b", "layer/1"), moved("c", "script/1")], {})
+def test_inputs_are_those_that_the_facts_name() -> None:
+    _, facts = described({"a": realised("a", out="1"), "b": replace(realised("b", out="1"), inputs=(digest("a"),))})
+    assert inputs_of(facts) == {digest("a"): (), digest("b"): (digest("a"),)}
+
+
+def test_facts_that_contradict_each_other_still_give_a_divergence() -> None:
+    inputs = {digest("a"): [digest("b")], digest("b"): [digest("a")], digest("c"): [digest("a")]}
+    first = first_divergence([moved("a")], inputs)
     assert first is not None
-    assert (first.moved.name, first.is_ordered) == ("c", False)
+    assert first.moved.name == "a"
+
+
+def test_what_a_derivation_is_said_to_be_built_from_is_compared() -> None:
+    low, step = realised("low", out="1"), realised("step", out="1")
+    found = compare(
+        described({"low": low, "step": step}),
+        described({"low": low, "step": replace(step, inputs=(digest("low"),))}),
+        ["linux/amd64"],
+    )
+    assert not found.same
+    assert [(row.recorded, row.got) for row in found.rows] == [("nothing", digest("low").short)]
+    assert found.rows[0].place == f"facts.images.linux/amd64.derivations.{digest('step').hex}.inputs"
 
 
 def test_nothing_moved_is_no_divergence() -> None:

@@ -40,7 +40,7 @@ DIFFERS = replace(
         moved=(MOVED, replace(MOVED, derivation=sha256(b"above"), name="above")),
         rows=(Row("images.linux/amd64.digest", "old", "new"),),
     ),
-    first=First(moved=MOVED, others=(), is_ordered=True),
+    first=First(moved=MOVED, others=()),
     again=Again(outputs={"out": B}),
 )
 

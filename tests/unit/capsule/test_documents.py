@@ -9,7 +9,7 @@ import pytest
 
 from derive.canonical import encode, sha256
 from derive.capsule.model import CapsuleDocument, Use, parts_of, read_document
-from derive.capsule.oci import Listed, index_of, manifest_of, read_index, read_manifest
+from derive.capsule.oci import Listed, index_of, manifest_of, read_index, read_manifest, require_version
 from derive.errors import Corrupt
 
 ONE, TWO, NAR = sha256(b"one"), sha256(b"two"), sha256(b"nar")
@@ -89,3 +89,25 @@ def test_an_index_does_not_tell_in_which_order_capsules_were_added_and_passes_ot
 def test_what_is_no_index_is_refused(data: bytes) -> None:
     with pytest.raises(Corrupt, match="no index of an OCI layout"):
         read_index(data, "here")
+
+
+def test_a_size_below_zero_is_refused_in_manifest_and_index() -> None:
+    data = manifest_of(document())
+    stated = json.loads(data)
+    stated["layers"][0]["size"] = -1
+    with pytest.raises(Corrupt, match="size: below 0: -1"):
+        read_manifest(encode(stated), "here")
+    index = json.loads(index_of([Listed(name="a", manifest=sha256(data), size=len(data))]))
+    index["manifests"][0]["size"] = -1
+    with pytest.raises(Corrupt, match="size: below 0: -1"):
+        read_index(encode(index), "here")
+
+
+def test_a_layout_of_another_version_or_of_none_is_refused() -> None:
+    require_version(b'{"imageLayoutVersion":"1.0.0"}', "here")
+    with pytest.raises(Corrupt, match="an OCI layout of another version") as refused:
+        require_version(b'{"imageLayoutVersion":"9.9.9"}', "here")
+    assert refused.value.detail == ("expected  imageLayoutVersion 1.0.0", "got       imageLayoutVersion 9.9.9")
+    for data in (b"{}", b"imageLayoutVersion", b'{"imageLayoutVersion":1}', b"[]"):
+        with pytest.raises(Corrupt, match="it says no version"):
+            require_version(data, "here")

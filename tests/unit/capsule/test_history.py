@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from derive.capsule.history import add_score, scores
-from derive.errors import InputErrors
+from derive.errors import CheckFailed, InputErrors
+from derive.records.model import read_record
 
 
 def test_records_follow_one_another_and_are_read_in_their_order(tmp_path: Path) -> None:
@@ -26,10 +27,15 @@ def test_an_edited_an_absent_and_a_strange_file_are_found(tmp_path: Path) -> Non
     for score in (1, 2, 3):
         add_score(tmp_path, "r-1", {"score_bp": score})
     first = tmp_path / "records/derivability/0001-r-1.json"
+    named = read_record(first.read_bytes()).digest
     first.write_bytes(first.read_bytes().replace(b'"score_bp":1', b'"score_bp":9'))
-    with pytest.raises(InputErrors) as caught:
+    with pytest.raises(CheckFailed) as edited:
         scores(tmp_path)
-    assert [one.where for one in caught.value.problems()] == ["records/derivability/0002-r-1.json"]
+    assert edited.value.where == "records/derivability/0001-r-1.json"
+    assert edited.value.message == "edited since it was written: 0002-r-1.json names another digest of it"
+    expected, got = (line.split()[1] for line in edited.value.detail)
+    assert (expected, got) == (str(named), str(read_record(first.read_bytes()).digest))
+    assert edited.value.hint == "see what moved: git log -p -- records/derivability/0001-r-1.json"
     first.unlink()
     (first.parent / "note.txt").write_text("x")
     with pytest.raises(InputErrors) as caught:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from derive.capsule.settings import places_in, with_places
+from derive.capsule.settings import places_in, with_places, without_empty
 from derive.errors import InputErrors
 
 AROUND = '# mine\n[mirrors]\ngit = "https://g/x"  # a host\n\n'
@@ -42,3 +42,15 @@ def test_a_form_in_which_no_edit_is_safe_is_left_to_the_user(text: str) -> None:
 def test_settings_that_are_wrong_are_input_errors(text: str) -> None:
     with pytest.raises(InputErrors):
         places_in(text, "config.toml")
+
+
+@pytest.mark.parametrize("text", ["", AROUND, "[other]\nplaces = 3\n"])
+def test_a_table_that_was_added_goes_again_with_its_last_place(text: str) -> None:
+    added = with_places(text, ["/a"], "config.toml")
+    assert without_empty(with_places(added, [], "config.toml")) == text
+
+
+@pytest.mark.parametrize("text", ["[archives]\n[x]\n", "# mine\n[archives]\n"])
+def test_a_table_that_a_person_wrote_stays(text: str) -> None:
+    emptied = with_places(with_places(text, ["/a"], "config.toml"), [], "config.toml")
+    assert without_empty(emptied) == emptied

@@ -96,3 +96,11 @@ def test_a_size_that_is_no_octal_number_is_refused(field: bytes) -> None:
 def test_what_is_no_uncompressed_tar_is_refused(data: bytes) -> None:
     with pytest.raises(Corrupt, match=r"not an uncompressed tar|cut short"):
         index(data)
+
+
+@pytest.mark.parametrize("name", ["../../evil", "blobs/../../evil", "/etc/evil", ".."])
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.DIRTYPE])
+def test_a_name_that_leads_out_of_the_layout_is_refused_by_whoever_opens_it(name: str, kind: bytes) -> None:
+    with pytest.raises(Corrupt, match="a name that leads out of the layout") as refused:
+        index(tar((info(NAME), ONE), (info(name, kind), b"")))
+    assert str(refused.value.where).rstrip("/") == f"c.tar: {name}"

@@ -11,7 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from derive.audit import shallow
 from derive.canonical import Digest, sha256
+from derive.capsule import locate
+from derive.capsule import write as write_module
+from derive.capsule.check import check_capsule
 from derive.capsule.model import CapsuleDocument, Use, parts_of
 from derive.capsule.read import open_capsule
 from derive.capsule.whole import Read, Whole, whole_of
@@ -214,3 +218,48 @@ def test_another_process_that_writes_the_same_capsule_is_said(target: Path) -> N
 def test_no_file_of_a_capsule_has_another_name(tmp_path: Path) -> None:
     write(whole("a", LARGE), tmp_path / "kept")
     assert {path.stat().st_nlink for path in (tmp_path / "kept").rglob("*") if path.is_file()} == {1}
+
+
+def test_without_room_the_margin_is_said_and_nothing_is_left(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write_module, "free_bytes", lambda _: 123_456)
+    with pytest.raises(HostRefuses, match="no room for the capsule") as refused:
+        write(whole("a", LARGE), target)
+    needed, beside, free = refused.value.detail
+    assert needed.startswith("to write   ")
+    assert int(needed.split()[2]) > len(LARGE)
+    assert beside == f"beside it  {1 << 20:>7} bytes"
+    assert free == "free        123456 bytes"
+    assert list(target.parent.iterdir()) == []
+
+
+def test_what_was_finished_before_the_disk_was_full_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(whole("a", LARGE), tmp_path / "made.tar")
+    unfinished = tmp_path / ".kept.tar.unfinished"
+    unfinished.write_bytes((tmp_path / "made.tar").read_bytes()[:4096])
+    monkeypatch.setattr(write_module, "free_bytes", lambda _: 0)
+    with pytest.raises(HostRefuses, match="no room for the capsule"):
+        write(whole("a", LARGE), tmp_path / "kept.tar")
+    assert unfinished.stat().st_size == 4096
+
+
+def test_a_blob_of_another_size_is_said_to_be_and_not_hashed(tmp_path: Path) -> None:
+    write(whole("a", LARGE), tmp_path / "kept")
+    blobs = tmp_path / "kept" / "blobs" / "sha256"
+    os.truncate(blobs / sha256(LARGE).hex, 1 << 42)
+    (blobs / sha256(b"of nobody").hex).touch()
+    os.truncate(blobs / sha256(b"of nobody").hex, 1 << 42)
+    capsule = open_capsule(tmp_path / "kept")
+    (document,) = capsule.releases
+    signal.alarm(20)  # hashing four terabytes would take hours
+    try:
+        checked = check_capsule(capsule, jobs=2)
+        audited = list(shallow._blobs(capsule, document, 2, []))
+        altered = locate._altered(capsule, (), locate.Looking(say=print, jobs=2, deep=True))
+    finally:
+        signal.alarm(0)
+    assert [one.message for one in audited] == [f"fetch-deb {len(LARGE)}.deb has another size in the capsule"]
+    assert altered == {sha256(LARGE)}
+    (problem,) = checked.problems
+    assert problem.message == f"a blob has another size: fetch-deb {len(LARGE)}.deb"
+    assert problem.detail[1:] == (f"expected  {len(LARGE)} bytes", f"got       {1 << 42} bytes")
+    assert (checked.blobs, checked.unnamed) == (3, 1)

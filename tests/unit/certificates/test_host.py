@@ -7,7 +7,8 @@ import pytest
 
 from derive.canonical import sha256
 from derive.certificates.host import VARIABLE, host_here
-from derive.errors import HostRefuses
+from derive.certificates.hosts import most_on_unlike
+from derive.errors import HostRefuses, InputErrors
 
 ID = "0123456789abcdef0123456789abcdef"
 SALT = sha256(b"release")
@@ -47,6 +48,20 @@ def test_a_machine_without_an_id_says_how_to_give_it_one(machine: Path) -> None:
     with pytest.raises(HostRefuses, match="no machine-id") as error:
         host_here(SALT, {}, machine)
     assert VARIABLE in (error.value.hint or "")
-    assert host_here(SALT, {VARIABLE: ID}, machine).boot != host_here(SALT, {VARIABLE: ID[::-1]}, machine).boot
-    with pytest.raises(HostRefuses, match="too short"):
+    assert host_here(SALT, {VARIABLE: ID}, machine).id != host_here(SALT, {VARIABLE: ID[::-1]}, machine).id
+    with pytest.raises(InputErrors) as short:
         host_here(SALT, {VARIABLE: "short"}, machine)
+    assert short.value.problems()[0].message == "too short to be one machine's"
+
+
+def test_two_names_of_one_machine_have_its_one_boot_and_count_as_one_host(machine: Path) -> None:
+    first, second = (host_here(SALT, {VARIABLE: text}, machine) for text in (ID, ID[::-1]))
+    assert first.id != second.id
+    assert first.boot == second.boot == host_here(SALT, {}, machine).boot
+    assert most_on_unlike([("ann", first), ("ben", second)]) == ("ann",)
+
+
+def test_a_machine_that_tells_no_start_of_its_kernel_certifies_nothing(machine: Path) -> None:
+    (machine / "proc/sys/kernel/random/boot_id").unlink()
+    with pytest.raises(HostRefuses, match="one start of this machine"):
+        host_here(SALT, {VARIABLE: ID}, machine)

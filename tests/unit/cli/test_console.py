@@ -4,6 +4,8 @@ from __future__ import annotations
 import argparse
 import errno
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -32,6 +34,7 @@ from derive.errors import (
     Problem,
     SeveralFailed,
 )
+from support.cli import SOURCES, environment
 
 PYPROJECT = '[tool.derive]\nformat = 1\ndefault-image = "a"\nbuild-platform = "linux/amd64"\n'
 
@@ -129,6 +132,58 @@ def test_a_reader_that_left_is_no_error(capsys: pytest.CaptureFixture[str], monk
     monkeypatch.setattr(console, "_drop_answer", lambda: dropped.append(True))
     assert guarded(raising(BrokenPipeError())) == 0
     assert (dropped, capsys.readouterr().err) == ([True], "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_that_became_another_error_on_its_way_is_an_interrupt(
+    number: signal.Signals, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console, "_drop_answer", lambda: None)
+
+    class Named:
+        def __set_name__(self, owner: type, name: str) -> None:
+            signal.raise_signal(number)
+
+    def run() -> int:
+        # Up to Python 3.11 a RuntimeError comes of it.
+        type("Made", (), {"named": Named()})
+        return 0
+
+    before = signal.getsignal(number)
+    assert guarded(run) == 130
+    assert signal.getsignal(number) == before
+    hint = "run the same command again: everything finished is kept"
+    assert capsys.readouterr().err == f"error: interrupted\n  hint: {hint}\n"
+
+
+def test_an_interrupt_while_modules_are_imported_ends_in_silence(tmp_path: Path) -> None:
+    (tmp_path / "argparse.py").write_text("print('here', flush=True)\nimport time\ntime.sleep(60)\n")
+    code = "import sys; sys.argv[1:] = ['plan']; from derive.cli.main import console; console()"
+    path = f"{tmp_path}:{SOURCES}"
+    started = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=environment({"PYTHONPATH": path}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert started.stdout is not None
+    assert started.stdout.readline() == b"here\n"
+    started.send_signal(signal.SIGINT)
+    _, said = started.communicate(timeout=20)
+    assert started.returncode == 130
+    assert b"Traceback" not in said
+
+
+def test_what_is_ignored_on_purpose_stays_ignored() -> None:
+    def run() -> int:
+        signal.raise_signal(signal.SIGINT)
+        return 0
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert guarded(run) == 0
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_the_end_of_the_process_is_asked_for_as_an_interrupt() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from derive import __version__
 from derive.engine.service import own_platform
@@ -31,6 +32,15 @@ def test_another_platform_has_the_same_source_and_another_derivation() -> None:
 def test_the_table_says_what_the_record_says() -> None:
     lines = run_here("engine").answer.splitlines()
     assert [line.split()[0] for line in lines] == ["derivation", "digest", "platform", "source", "version"]
+
+
+def test_without_arguments_nothing_is_derived_and_usage_is_said(tmp_path: Path) -> None:
+    for words in ((), ("--",)):
+        ran = run_here("engine", "run", "--store", str(tmp_path / "store"), *words)
+        assert (ran.code, ran.out) == (2, "")
+        assert "nothing to run" in ran.err
+        assert "derive engine run -- image NAME" in ran.err
+    assert not (tmp_path / "store").exists()
 
 
 def test_an_engine_of_another_platform_is_not_run_here() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from derive.engine.outer_spec import OuterRequest, engine_spec
+from derive.engine.outer_spec import OuterRequest, engine_spec, python_of
 from derive.sandbox.request import RootFolder, RootLink
 from derive.sandbox.spec import Bind, Dev, DeviceBind, ReadOnlyBind, SandboxSpec, Seal, bwrap_arguments
 from support.golden import check_golden
@@ -16,6 +16,7 @@ REQUEST = OuterRequest(
         RootLink(name=b"bin", target=b"usr/bin"),
         *(RootFolder(name=name, empty=False) for name in (b"etc", b"proc", b"tmp", b"usr")),
     ),
+    python="/usr/bin/python3.13",
     project=b"/somewhere/project",
     store=b"/somewhere/store",
     out=b"/somewhere/out",
@@ -79,6 +80,15 @@ def test_the_variables_that_are_fixed_cannot_be_given_otherwise() -> None:
 def test_an_archive_of_one_file_keeps_the_name_of_one() -> None:
     spec = engine_spec(replace(REQUEST, archive_is_file=True), ())
     assert dict(spec.environment)["DERIVE_ARCHIVES"] == "/work/capsule.tar"
+
+
+def test_the_python_is_the_highest_of_the_root_whatever_the_engine_s_time() -> None:
+    assert (
+        python_of(["python3.9", "python3", "python3.13", "python3.14-config", "python2.7", "pydoc3.15"]) == "python3.13"
+    )
+    assert python_of(["python3.14", "python3.13"]) == "python3.14"
+    assert python_of(["python3", "dash"]) is None
+    assert engine_spec(replace(REQUEST, python="/usr/bin/python3.14"), ()).argv[0] == "/usr/bin/python3.14"
 
 
 def test_builds_may_still_make_no_sandboxes_of_their_own() -> None:

@@ -105,3 +105,23 @@ def test_an_interface_named_twice_is_refused() -> None:
     with pytest.raises(InputErrors) as caught:
         read_facts(json.dumps(body).encode(), "a.json")
     assert caught.value.problems()[0].message == "enP7s7 is there twice"
+
+
+EMPTY = NodeFacts(host="spark1", interfaces=(), devices=())
+
+
+@pytest.mark.parametrize("gathered", [-1, 253_402_300_800, True, "now"])
+def test_facts_of_no_time_are_refused(gathered: object) -> None:
+    document = {**json.loads(as_record(EMPTY)), "subject": "spark1"}
+    document["body"]["gathered_s"] = gathered
+    with pytest.raises(InputErrors) as error:
+        read_facts(json.dumps(document).encode(), "a.json")
+    assert [one.where for one in error.value.problems()] == ["a.json: body.gathered_s"]
+
+
+def test_facts_under_the_name_of_another_machine_are_refused() -> None:
+    document = {**json.loads(as_record(EMPTY)), "subject": "spark2"}
+    with pytest.raises(InputErrors) as error:
+        read_facts(json.dumps(document).encode(), "a.json")
+    (problem,) = error.value.problems()
+    assert (problem.where, problem.detail) == ("a.json: subject", ("expected  spark1", "got       spark2"))

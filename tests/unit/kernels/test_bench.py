@@ -88,7 +88,7 @@ def test_the_command_ends_with_1_when_the_run_was_not_well(tmp_path: Path, proje
 def test_a_report_that_is_not_there_is_wrong_usage(tmp_path: Path, project: Project) -> None:
     ran = derive("kernels", "bench", "--record", str(tmp_path / "none"), "--project", str(project.root))
     assert (ran.code, ran.out) == (2, "")
-    assert "the report cannot be read: no such file or directory" in ran.err
+    assert "no such file" in ran.err
 
 
 def test_without_a_gpu_the_command_says_where_to_go(project: Project, tmp_path: Path) -> None:

@@ -21,6 +21,18 @@ from support.small import run_here
         (("key", "revoke", "a", "--record"), "a record says why"),
         (("key", "revoke", "a", "--since", "2026-11-20"), "a record says why"),
         (("key", "revoke", "a", "--record", "--why", "x", "--since", "soon"), "not a day, as in 2026-11-20"),
+        (
+            ("key", "revoke", "a", "--record", "--why", "x", "--since", "9999-01-01"),
+            "a day to come, or one before 1970",
+        ),
+        (
+            ("key", "revoke", "a", "--record", "--why", "x", "--since", "1969-12-31"),
+            "a day to come, or one before 1970",
+        ),
+        (("key", "revoke", "a", "--record", "--why", "x\ny"), "not text in one line that can be printed"),
+        (("promote", "r", "--shape", "s", "--waive", "\x1b[2J"), "not text in one line that can be printed"),
+        (("records", "add", "retired", "r", "--why", "x\ty"), "not text in one line that can be printed"),
+        (("release", "r", "--recipe", "s", "--by", " "), "not text in one line that can be printed"),
         (("attest", "a", "--unsigned", "--certificate"), "a certificate is signed"),
         (("attest", "a", "--check", "--certificate"), "--check signs nothing"),
     ],

@@ -75,12 +75,17 @@ def test_a_chain_that_was_edited_stands_against_every_promotion() -> None:
 
 
 @pytest.mark.parametrize("shape", [None, "four"])
-def test_what_was_retired_is_not_promoted(shape: str | None) -> None:
+def test_what_was_retired_is_promoted_again_only_where_all_is_asked(shape: str | None) -> None:
     retired: Mapping[str, Json] = {"release": "r-1", "shape": shape, "by": "a", "why": "slow", "retired_s": 1}
+    said = f"r-1 was retired{'' if shape is None else ' for four'}"
     part = release_part(chain(("retired", retired)), "r-1", release(), "four")
-    assert messages(part) == [f"r-1 was retired{'' if shape is None else ' for four'}"]
+    assert part.problems == ()
+    assert part.checked == (f"{said}, in 0001-r-1-1.json: slow; this promotion takes that back for four",)
+    part = release_part(chain(("retired", retired)), "r-1", release(), "four", whole=False)
+    assert messages(part) == [said]
     assert part.problems[0].detail == ("why       slow",)
-    assert release_part(chain(("retired", {**retired, "shape": "three"})), "r-1", release(), "four").problems == ()
+    other = chain(("retired", {**retired, "shape": "three"}))
+    assert release_part(other, "r-1", release(), "four", whole=False) == Part()
 
 
 def test_a_shape_that_the_release_has_not_is_named_with_the_nearest() -> None:
@@ -131,10 +136,17 @@ def test_an_image_that_comes_out_otherwise_here_or_the_second_time_stands_agains
 
 def test_too_few_builders_and_one_who_contradicts_stand_against_it() -> None:
     enough = [held(certificate(host("one")), ANN), held(certificate(host("two")), BEN)]
-    assert certified_part(standing(*enough), "r-1").problems == ()
-    assert messages(certified_part(standing(enough[0]), "r-1")) == ["not certified by 2 builders on unlike hosts"]
-    (alarm,) = certified_part(standing(*enough, held(certificate(host("x"), OTHER), ANN)), "r-1").problems
+    assert certified_part(standing(*enough), "r-1", 2).problems == ()
+    assert messages(certified_part(standing(enough[0]), "r-1", 2)) == ["not certified by 2 builders on unlike hosts"]
+    (alarm,) = certified_part(standing(*enough, held(certificate(host("x"), OTHER), ANN)), "r-1", 2).problems
     assert alarm.message.startswith("a builder contradicts the release")
+
+
+@pytest.mark.parametrize(("threshold", "lowered"), [(1, False), (2, False), (3, True)])
+def test_fewer_builders_than_the_projects_threshold_are_told_as_unchecked(threshold: int, lowered: bool) -> None:
+    enough = [held(certificate(host("one")), ANN), held(certificate(host("two")), BEN)]
+    unchecked = certified_part(standing(*enough), "r-1", threshold).unchecked
+    assert (f"the project's threshold of {threshold} was lowered to 2" in unchecked) is lowered
 
 
 def test_images_that_the_shape_does_not_run_are_told_as_unchecked() -> None:

@@ -162,3 +162,13 @@ def test_a_second_release_of_one_name_is_found() -> None:
     body: dict[str, Json] = dict(entry.record.body)
     name, data = next_file(sound(chained.files), "candidate", "demo-1", body)
     assert places({**chained.files, name: data}) == {name}
+
+
+def test_a_record_of_a_newer_format_says_what_was_expected_and_what_reads_it() -> None:
+    files = two_releases().files
+    files["0001-demo-1.json"] = files["0001-demo-1.json"].replace(b'"record/1"', b'"record/2"')
+    problem = read_chain(files).problems[0]
+    assert problem.where == "records/releases/0001-demo-1.json: derive"
+    assert problem.message == "a record of another format"
+    assert problem.detail == ("expected  record/1", "got       record/2")
+    assert problem.hint == "a newer derive wrote it: read it with that one"

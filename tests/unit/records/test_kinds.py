@@ -7,7 +7,8 @@ import pytest
 
 from derive.canonical import Json
 from derive.records.chain import read_chain
-from derive.records.kinds import KINDS, body_problems, name_problem
+from derive.records.kinds import KINDS, body_problems, name_problem, new_name_problem
+from derive.words import LAST_S
 from support.chained import two_releases, waiver
 
 EXPERIMENT: dict[str, Json] = {
@@ -53,6 +54,13 @@ def test_a_key_too_many_is_said_by_its_path() -> None:
         ({"images": {"linux/arm64": None}}, 'body.images."linux/arm64"'),
         ({"made_s": -1}, "body.made_s"),
         ({"made_s": True}, "body.made_s"),
+        ({"made_s": LAST_S + 1}, "body.made_s"),
+        ({"made_by": "Ada\nEve"}, "body.made_by"),
+        ({"why": "\x1b[2J"}, "body.why"),
+        ({"why": " "}, "body.why"),
+        ({"images": {"linux\n": "sha256:" + "0" * 64}}, 'body.images."linux\\n"'),
+        ({"evidence": [waiver("ring", LAST_S + 1)]}, "body.evidence[0].expires_s"),
+        ({"evidence": [waiver("ring", 1, "no\track")]}, "body.evidence[0].reason"),
         ({"modified": None}, "body.modified"),
         ({"commit": "main"}, "body.commit"),
         ({"texts": {"recipes/a.toml": "sha256:" + "0" * 64}}, 'body.texts."recipes/a.toml"'),
@@ -80,3 +88,41 @@ def test_names_of_releases(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "R7", "-a", ".a", "a b", "a/b", "a_b", "ä", "a" * 64, "a\n"])
 def test_no_names_of_releases(name: str) -> None:
     assert name_problem(name, "NAME") is not None
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("observed", {"nodes": {}, "observed_s": LAST_S}),
+        ("retired", {"release": "r", "shape": None, "by": "Ada", "why": "x", "retired_s": LAST_S}),
+    ],
+)
+def test_the_last_second_that_can_be_written_is_a_time_and_the_next_is_none(kind: str, body: dict[str, Json]) -> None:
+    assert said(kind, body) == []
+    key = next(key for key in body if key.endswith("_s"))
+    for wrong in (LAST_S + 1, -1):
+        message = f"not seconds since 1970, up to the year 9999: {wrong}"
+        assert said(kind, {**body, key: wrong}) == [(f"F: body.{key}", message)]
+
+
+@pytest.mark.parametrize(
+    ("name", "taken"),
+    [
+        ("2026", "a record's number"),
+        ("0001", "a record's number"),
+        ("deadbeef", "the beginning of a digest"),
+        ("0123456789abcdef", "the beginning of a digest"),
+        ("0001-r3", "the name of a record"),
+    ],
+)
+def test_a_name_that_would_be_taken_for_something_else_is_not_given(name: str, taken: str) -> None:
+    for kind in ("candidate", "experiment", "observed"):
+        problem = new_name_problem(kind, name, "NAME", ["0001-r3"])
+        assert problem is not None
+        assert problem.message == f"would be taken for {taken}"
+    assert new_name_problem("retired", name, "NAME", ["0001-r3"]) is None, "what has the name already keeps it"
+
+
+@pytest.mark.parametrize("name", ["r7", "12345", "2026.11", "deadbee", "0002-r3", "deadbeefs", "2026-11-30"])
+def test_a_name_that_is_like_nothing_else_is_given(name: str) -> None:
+    assert new_name_problem("candidate", name, "NAME", ["0001-r3"]) is None

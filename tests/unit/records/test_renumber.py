@@ -54,3 +54,11 @@ def test_what_would_leave_no_sound_chain_is_refused_and_nothing_moves(tmp_path: 
         renumber(tmp_path, ["0009-nothing"])
     assert caught.value.problems()[0].message == "no such record"
     assert files_below(tmp_path) == before
+
+
+def test_a_record_that_is_not_there_is_told_with_how_records_are_named(tmp_path: Path) -> None:
+    two_releases().write(tmp_path)
+    with pytest.raises(InputErrors) as caught:
+        renumber(tmp_path, ["zzz"])
+    (problem,) = caught.value.problems()
+    assert problem.hint == "name records as their files are called: the last is 0004-demo-1-retired"

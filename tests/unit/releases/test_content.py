@@ -105,7 +105,7 @@ def test_the_store_has_what_was_kept_with_the_release(known: Known, tmp_path: Pa
     with LocalStore(tmp_path / "store") as store:
         keep_release(store, "demo-1", known.release, FILES)
         roots = {(kind, name) for kind, name, _ in store.database.roots()}
-    assert roots == {("release", f"demo-1 {rest}") for rest in ("content", "linux/amd64", "linux/arm64")}
+    assert roots == {("release", f"demo-1 {rest}") for rest in ("content", "engine", "linux/amd64", "linux/arm64")}
     assert files_of(known, [Stored(tmp_path / "store", "demo-1")]) == FILES
     assert look(known, [Stored(tmp_path / "store", "demo-2"), Stored(tmp_path / "none", "demo-1")]).files == {}
 

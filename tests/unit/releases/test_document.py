@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -18,8 +19,9 @@ RELEASE, _ = release("demo")
 
 
 def facts() -> Facts:
+    lower = tuple(sorted((word("two"), word("three"))))
     steps = {
-        word("one"): Realised(name="one", builder="script/1", outputs={"out": TreeOutput(word("tree"))}),
+        word("one"): Realised(name="one", builder="script/1", outputs={"out": TreeOutput(word("tree"))}, inputs=lower),
         word("two"): Realised(name="two", builder="unpack/1", outputs={"out": TreeOutput(word("facts"), "facts")}),
         word("three"): Realised(name="three", builder="fetch-deb/1", outputs={"out": FlatOutput(word("deb"))}),
     }
@@ -93,6 +95,37 @@ def test_what_stands_in_another_layout_or_has_more_keys_is_refused() -> None:
         read_facts(RELEASE.encoded())
     with pytest.raises(DocumentError):
         read_facts(facts().encoded() + b"\n")
+
+
+def table(document: dict[str, Any]) -> dict[str, Any]:
+    found = document["images"]["linux/arm64"]["derivations"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_inputs_are_places_in_the_sorted_list_of_ids() -> None:
+    rows = table(json.loads(facts().encoded()))
+    ids = sorted(rows)
+    assert {rows[ids[place]]["name"] for place in rows[word("one").hex]["inputs"]} == {"two", "three"}
+    assert [rows[word(name).hex]["inputs"] for name in ("two", "three")] == [[], []]
+
+
+@pytest.mark.parametrize("inputs", [[3], [-1], [True], ["0"], [0.0], [0, 0], [2, 1], 1, None])
+def test_places_outside_unsorted_or_of_another_type_are_refused(inputs: object) -> None:
+    document = json.loads(facts().encoded())
+    table(document)[word("two").hex]["inputs"] = inputs
+    data = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+    with pytest.raises(DocumentError):
+        read_facts(data)
+
+
+@pytest.mark.parametrize("others", [("one",), ("two",)])
+def test_derivations_that_are_built_from_each_other_are_refused(others: tuple[str, ...]) -> None:
+    document = json.loads(facts().encoded())
+    rows = table(document)
+    rows[word("two").hex]["inputs"] = sorted(sorted(rows).index(word(name).hex) for name in others)
+    with pytest.raises(DocumentError, match=r"built from each other: .*two"):
+        read_facts(encode(document))
 
 
 def test_a_platform_that_is_none_is_refused() -> None:

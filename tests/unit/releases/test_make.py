@@ -9,7 +9,7 @@ import pytest
 
 from derive.errors import InputErrors
 from derive.records.chain import FOLDER, verify
-from derive.records.folder import files_below, load
+from derive.records.folder import append, files_below, load
 from derive.releases.find import find_release
 from derive.releases.make import Decision, Made, require_free, write_release
 from support.reported import release, word
@@ -41,6 +41,18 @@ def test_a_release_is_found_as_it_was_written(tmp_path: Path) -> None:
     assert made.is_new
     assert (known.entry, known.release) == (made.entry, release("demo")[0])
     assert verify(load(tmp_path), files_below(tmp_path)) == []
+
+
+@pytest.mark.parametrize("name", ["2026", "deadbeef", "0001-lab"])
+def test_a_name_that_would_be_taken_for_something_else_is_refused_before_anything_is_derived(
+    tmp_path: Path, name: str
+) -> None:
+    append(tmp_path, "observed", "lab", {"nodes": {}, "observed_s": 1})
+    with pytest.raises(InputErrors) as caught:
+        require_free(tmp_path, name, "demo", None)
+    assert caught.value.problems()[0].message.startswith("would be taken for ")
+    with pytest.raises(InputErrors):
+        make(tmp_path, name)
 
 
 def test_the_same_again_adds_nothing(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ def test_a_release_is_kept_as_images_and_content_and_the_last_of_a_name_counts(t
         assert dict(kept_content(store, "demo-1", hashes)) == {}
         assert {root.title for root in read_roots(store)} == {
             "release demo-1@content",
+            "release demo-1@engine",
             "release demo-1@linux/amd64",
             "release demo-1@linux/arm64",
         }

@@ -106,12 +106,29 @@ def test_an_experiment_needs_only_a_release() -> None:
 def test_the_table_says_state_images_and_until_when_something_is_waived() -> None:
     chained = promoted(NOW, NOW + 86400 * 9)
     found = read_release(chained.files["demo-1/release.json"])
-    rows = rows_of(chain_of(chained), {"demo-1": found})
+    chain = chain_of(chained)
+    rows = rows_of(chain, {"demo-1": found}, lambda *one: may_deploy(chain, *one, now_s=NOW, published=True))
     _, ring, triangle = table_of(rows, NOW)
     images = " ".join(f"{one[6:]}:{image.digest.short}" for one, image in sorted(found.images.items()))
     until = f"{date_text(NOW - 1)}, expired"
     assert ring == ("demo-1", "demo", "ring", "promoted", images, until, date_text(MADE_S + 1))
     assert triangle[3] == "candidate, not deployable"
+    whole = table_of(rows, NOW, reasons=True)
+    assert [row[-1] for row in whole[2:]] == ["triangle of demo-1 is not promoted"]
+    assert whole[1][-1].startswith("a waiver of ring has expired")
     body = document_of(rows, None, NOW)
     assert isinstance(body["releases"], list)
     assert len(body["releases"]) == 2
+
+
+def test_no_hint_of_the_policy_names_an_option_that_no_command_has() -> None:
+    chains = (promoted(NOW), two_releases())
+    found = [
+        problem
+        for chained in chains
+        for shape in ("ring", "triangle")
+        for published in (True, False, None)
+        for problem in may_deploy(chain_of(chained), "demo-1", shape, now_s=NOW, published=published)
+    ]
+    options = {word for one in found for word in str(one.hint).split() if word.startswith("--")}
+    assert options == {"--shape", "--check"}

@@ -38,6 +38,19 @@ def test_two_historical_releases_are_compared_by_what_was_written_down(
     assert "1 of which" not in told.out
 
 
+def test_what_is_known_of_one_alone_is_counted_and_shown_with_all(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told_of_historical(arguments(root), "release:e2", "release:e3")
+    told = capsys.readouterr()
+    told_of_historical(arguments(root, all=True), "release:e2", "release:e3")
+    whole = capsys.readouterr()
+    left_out = len(whole.out.splitlines()) - len(told.out.splitlines())
+    assert not {"only first", "only second"} & {line[-len("only second") :].strip() for line in told.out.splitlines()}
+    assert f"note: {left_out} rows of one alone not shown: --all" in told.err
+    assert "not shown" not in whole.err
+
+
 def test_one_may_be_a_release_that_can_be_derived(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert told_of_historical(arguments(root, all=True), "release:e3", "release:demo-2") == 1
     told = capsys.readouterr()

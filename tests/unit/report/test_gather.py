@@ -50,6 +50,20 @@ def test_a_shape_promoted_again_after_it_was_retired_stands() -> None:
     assert gather(records.files).releases[0].promoted == ("ring",)
 
 
+def test_a_shape_that_is_promoted_twice_counts_once() -> None:
+    records, (found, facts) = Records(), release("demo")
+    records.candidate("demo-1", found, facts, 0, None, "first")
+    for day, shape in enumerate(("triangle", "ring", "triangle")):
+        records.promoted("demo-1", found, shape, day, [])
+    account = gather(records.files)
+    assert account.releases[0].promoted == ("ring", "triangle")
+    assert [(one.shape, one.standing, one.again) for one in account.promotions] == [
+        ("triangle", False, True),
+        ("ring", True, False),
+        ("triangle", True, False),
+    ]
+
+
 def test_each_line_has_its_own_lane_and_names_what_came_before() -> None:
     assert [(one.name, one.lane, one.previous) for one in account().releases] == [
         ("e1", "elder", None),

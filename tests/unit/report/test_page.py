@@ -13,7 +13,7 @@ from derive.report.gather import gather
 from derive.report.page import page, percent, summary
 from derive.report.read import page_template
 from support.html import Outline, outline
-from support.reported import Records, everything
+from support.reported import Records, everything, release
 
 
 @cache
@@ -112,6 +112,17 @@ def test_why_a_release_cannot_be_derived_is_said_once_for_all_of_which_it_holds(
     assert html.count("e1, e2, e3: what it was built from is not known") == 1
 
 
+def test_when_a_waiver_expires_is_told_only_where_there_is_one() -> None:
+    records, (found, facts) = Records(), release("demo")
+    records.candidate("demo-1", found, facts, 0, None, "first")
+    records.promoted("demo-1", found, "ring", 1, [])
+    records.promoted("demo-1", found, "ring", 2, [])
+    html = rendered(records.files).decode()
+    assert "A waiver has expired" not in html
+    assert "A waiver has expired" in sample()[0].decode()
+    assert html.count("(promoted again since)") == 1
+
+
 def test_states_differ_in_shape_and_not_in_colour_alone() -> None:
     html = sample()[0].decode()
     shapes = {
@@ -132,7 +143,7 @@ def test_scores_are_percentages_with_two_decimals(basis_points: int, text: str) 
 
 
 def test_the_summary_counts_releases_and_records() -> None:
-    assert summary(gather(everything())) == "6 releases, 10 records; the chain holds"
+    assert summary(gather(everything())) == "3 releases and 3 historical, 10 records; the chain holds"
 
 
 def test_hundreds_of_releases_keep_their_labels_apart() -> None:

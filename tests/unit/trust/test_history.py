@@ -25,6 +25,7 @@ from derive.trust.keys import SigningKey
 from derive.trust.policy import Policy, judge
 from derive.trust.rotation import Rotation
 from derive.trust.statement import PAYLOAD_TYPE
+from derive.words import LAST_S
 from support.golden import check_golden
 
 OLD, NEW, NEWER, THIEF = (SigningKey(bytes([number]) * 32) for number in (1, 2, 3, 9))
@@ -155,3 +156,15 @@ def test_what_could_not_be_read_back_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(InputErrors):
         add_event(tmp_path, *rotated(OLD, THIEF))
     assert [path.name for path in (tmp_path / "records/keys").iterdir()] == ["0001-build.json"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [({"revoked_s": -1}, "revoked_s"), ({"since_s": LAST_S + 1}, "since_s"), ({"why": "a\nb"}, "why")],
+)
+def test_an_event_of_no_time_or_with_a_reason_that_cannot_be_told_is_refused(
+    changes: dict[str, Json], key: str
+) -> None:
+    kind, subject, body = revoked(THIEF)
+    data = encode(record(kind, subject, {**body, **changes})) + b"\n"
+    assert problem({"0001-build.json": data}).startswith(f"{key}: not ")

@@ -91,12 +91,12 @@ def _answer(args: argparse.Namespace, made: Created) -> int:
             "release": str(made.document.release),
             "platforms": list(made.document.platforms),
             "engine": list(made.document.engine),
-            "blobs": len(made.document.parts),
+            "blobs": made.document.blobs,
             "size_bytes": made.document.size,
             "releases": [one.name for one in sorted(made.whole.listed)],
         }
         answer_record("capsule", made.document.name, body)
     else:
         answer(str(listed.manifest))
-    note(f"{made.document.name}: {count_text(len(made.document.parts), 'blob')}, {size_text(made.document.size)}")
+    note(f"{made.document.name}: {count_text(made.document.blobs, 'blob')}, {size_text(made.document.size)}")
     return 0

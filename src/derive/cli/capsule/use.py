@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         answer_record("capsule-use", path_text(Path(path)), {"used": not args.remove, "changed": changed})
     elif documents:
         rows = [("release", "blobs", "size", "digest")]
-        rows += [(one.name, str(len(one.parts)), size_text(one.size), str(one.release)) for one in documents]
+        rows += [(one.name, str(one.blobs), size_text(one.size), str(one.release)) for one in documents]
         answer(laid_out(rows, right=frozenset({1, 2})))
     return 0
 
@@ -83,10 +84,9 @@ def _run_with(path: str, words: tuple[str, ...]) -> int:
 
 def _change(path: str, *, remove: bool) -> bool:
     """Add a place to the user's archives, or take it out; say whether that changed anything."""
-    from derive.capsule.settings import places_in, with_places
+    from derive.capsule.settings import places_in, with_places, without_empty
     from derive.lock.mirrors import ARCHIVES_VARIABLE
     from derive.net.user import user_config
-    from derive.outfile import open_output
 
     config = user_config(os.environ)
     text = _read(config)
@@ -96,16 +96,28 @@ def _change(path: str, *, remove: bool) -> bool:
         note(f"{config} {'does not name it' if remove else 'names it already'}")
         return False
     edited = with_places(text, after, str(config))
-    try:
-        config.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise HostRefuses(f"cannot be made: {(error.strerror or '').lower()}", where=str(config.parent)) from error
-    with open_output(config) as file:
-        file.write(edited.encode())
+    _write(config, edited if after else without_empty(edited))
     note(f"{'removed from' if remove else 'added to'} {config}")
     if os.environ.get(ARCHIVES_VARIABLE) and not remove:
         note(f"note: {ARCHIVES_VARIABLE} is set, and wins over it")
     return True
+
+
+def _write(config: Path, text: str) -> None:
+    """Write the user's settings; where none are left, no file is, and no folder that was made for it."""
+    from derive.outfile import open_output
+
+    try:
+        if not text and not config.is_symlink():
+            config.unlink(missing_ok=True)
+            with suppress(OSError):
+                config.parent.rmdir()
+            return
+        config.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HostRefuses(f"cannot be written: {(error.strerror or '').lower()}", where=str(config)) from error
+    with open_output(config) as file:
+        file.write(text.encode())
 
 
 def _read(config: Path) -> str:

@@ -135,21 +135,21 @@ def _check(args: argparse.Namespace) -> int:
     else:
         rows = [("release", "blobs", "size", "platforms", "digest")]
         for one in checked.documents:
-            parts = (str(len(one.parts)), size_text(one.size))
+            parts = (str(one.blobs), size_text(one.size))
             rows.append((one.name, *parts, " ".join(one.platforms), str(one.release)))
         answer(laid_out(rows, right=frozenset({1, 2})))
     if checked.problems:
         print_error(InputErrors(checked.problems))
     note(f"{count_text(checked.blobs, 'blob')} hashed, {size_text(checked.size)}")
     if checked.unnamed:
-        note(f"{count_text(checked.unnamed, 'blob')} belong to no release in it")
+        note(f"{count_text(checked.unnamed, 'blob')} of no release in it, not hashed")
     return 1 if checked.problems else 0
 
 
 def _body(checked: Checked) -> dict[str, Json]:
     return {
         "releases": [
-            {"name": one.name, "release": str(one.release), "blobs": len(one.parts), "size_bytes": one.size}
+            {"name": one.name, "release": str(one.release), "blobs": one.blobs, "size_bytes": one.size}
             for one in checked.documents
         ],
         "blobs": checked.blobs,

@@ -63,12 +63,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read(name: str) -> bytes:
-    from derive.errors import InputErrors
+    from derive.infile import read_named
 
-    try:
-        return Path(name).read_bytes()
-    except OSError as error:
-        raise InputErrors.one(f"the report cannot be read: {(error.strerror or '').lower()}", where=name) from error
+    return read_named(name)
 
 
 def _gather(args: argparse.Namespace, project: Project, store: LocalStore) -> Bundle:

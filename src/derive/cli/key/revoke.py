@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, note, wants_json
+from derive.cli.options import line
 from derive.cli.trusting import policy_here
 from derive.errors import InputErrors
 from derive.words import count_text
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("key", metavar="KEY", help="a name or an id: derive key list")
     parser.add_argument("--record", action="store_true", help="also write it into records/keys/, so that it spreads")
-    parser.add_argument("--why", metavar="TEXT", help="with --record: why")
+    parser.add_argument("--why", type=line, metavar="TEXT", help="with --record: why")
     parser.add_argument(
         "--since",
         type=_day,
@@ -51,11 +52,16 @@ def _day(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Revoke it, and answer with its id."""
+    import time
+
     from derive.trust.keyring import user_keyring
 
     if args.record != bool(args.why) or (args.since is not None and not args.record):
         hint = "derive key revoke KEY --record --why TEXT [--since DATE]"
         raise InputErrors.one("a record says why, and only a record does", hint=hint)
+    if args.since is not None and not 0 <= args.since <= time.time():
+        hint = "the first day on which others may have used it: today, or one before"
+        raise InputErrors.one("a day to come, or one before 1970", where="--since", hint=hint)
     from derive.trust.listed import find_key, listed_keys
 
     keyring = user_keyring()
@@ -92,10 +98,12 @@ def _record(args: argparse.Namespace, key: ListedKey) -> str:
     from derive.certificates.order import last_before
     from derive.cli.console import project_root
     from derive.records.folder import load
+    from derive.records.held import require_held
     from derive.trust.folder import add_event, load_history
     from derive.trust.history import REVOKED, revoked_body
 
     root = project_root(args)
+    require_held(root)
     upto = last_before(load(root), args.since)
     body = revoked_body(key.id, releases=upto, why=args.why, since_s=args.since, revoked_s=int(time.time()))
     name = next(iter((*key.trusted, *key.names)), key.id.short)

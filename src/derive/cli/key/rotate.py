@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, note, project_root, wants_json
+from derive.cli.options import line
 from derive.errors import InputErrors
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("old", metavar="OLD", help="one of your keys, which the project trusts")
     parser.add_argument("new", metavar="NEW", help="the one that takes its place: derive key new NAME")
-    parser.add_argument("--why", default="rotated", metavar="TEXT", help="why, for the record")
+    parser.add_argument("--why", type=line, default="rotated", metavar="TEXT", help="why, for the record")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,12 +35,14 @@ def run(args: argparse.Namespace) -> int:
     from derive.canonical import decode
     from derive.project import load_policy
     from derive.records.folder import load
+    from derive.records.held import require_held
     from derive.trust.folder import add_event
     from derive.trust.history import ROTATED, rotated_body
     from derive.trust.keyring import user_keyring
     from derive.trust.rotation import Rotation
 
     root = project_root(args)
+    require_held(root)
     old, new = (user_keyring().usable([name])[0] for name in (args.old, args.new))
     policy = load_policy(root)
     name = next((name for name, key in (policy.keys if policy else {}).items() if key == old.public), None)

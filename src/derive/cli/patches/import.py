@@ -8,11 +8,11 @@ Edge: the project's folder, standard streams.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, note, project_root, wants_json
 from derive.errors import InputErrors
+from derive.infile import read_named, read_stream
 
 if TYPE_CHECKING:
     import argparse
@@ -62,8 +62,5 @@ def _line(text: str, where: str) -> str:
 
 def _read(name: str) -> tuple[str, bytes]:
     if name == "-":
-        return "standard input", sys.stdin.buffer.read()
-    try:
-        return name, Path(name).read_bytes()
-    except OSError as error:
-        raise InputErrors.one(f"cannot be read: {(error.strerror or '').lower()}", where=name) from error
+        return "standard input", read_stream(sys.stdin.buffer, "standard input")
+    return name, read_named(name)

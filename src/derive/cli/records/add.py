@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, project_root, wants_json
-from derive.cli.options import something
+from derive.cli.options import Once, line, something
 from derive.errors import InputErrors, Problem
 
 if TYPE_CHECKING:
@@ -38,16 +38,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("kind", choices=("experiment", "observed", "retired"), help="what is recorded")
     parser.add_argument("name", type=something, metavar="NAME", help="the release, experiment or site that it is about")
-    parser.add_argument("--by", type=something, metavar="NAME", help="retired: who decides (default: as git says)")
-    parser.add_argument("--why", type=something, metavar="TEXT", help="retired: the reason")
-    parser.add_argument("--shape", type=something, metavar="NAME", help="retired: this shape alone (default: all)")
-    for name, text in _EXPERIMENT.items():
-        parser.add_argument(f"--{name}", type=something, metavar="TEXT", help=f"experiment: {text}")
-    parser.add_argument("--base", type=something, metavar="RELEASE", help="experiment: what it is compared with")
     parser.add_argument(
-        "--candidate", type=something, metavar="RELEASE", help="experiment: what is tried, once it is made"
+        "--by", type=line, action=Once, metavar="NAME", help="retired: who decides (default: as git says)"
     )
-    parser.add_argument("--result", type=something, metavar="TEXT", help="experiment: how it came out, once it is over")
+    parser.add_argument("--why", type=line, action=Once, metavar="TEXT", help="retired: the reason")
+    parser.add_argument(
+        "--shape", type=something, action=Once, metavar="NAME", help="retired: this shape alone (default: all)"
+    )
+    for name, text in _EXPERIMENT.items():
+        parser.add_argument(f"--{name}", type=line, action=Once, metavar="TEXT", help=f"experiment: {text}")
+    parser.add_argument(
+        "--base", type=something, action=Once, metavar="RELEASE", help="experiment: what it is compared with"
+    )
+    parser.add_argument(
+        "--candidate", type=something, action=Once, metavar="RELEASE", help="experiment: what is tried, once it is made"
+    )
+    parser.add_argument(
+        "--result", type=line, action=Once, metavar="TEXT", help="experiment: how it came out, once it is over"
+    )
     node = "observed: the release or image that a node runs; may be given again"
     parser.add_argument("--node", action="append", default=[], metavar="NODE=DIGEST", help=node)
 
@@ -55,8 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Judge what was said, append the record, and answer with its file."""
     from derive.records.folder import append
+    from derive.records.held import require_held
 
     root = project_root(args)
+    require_held(root)
     body, suffix = {"retired": _retired, "observed": _observed, "experiment": _experiment}[args.kind](args, root)
     path = append(root, args.kind, args.name, body, suffix)
     if wants_json(args):

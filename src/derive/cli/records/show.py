@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Print what the records say of a release, an experiment or a site, or one record by its number.
+"""Print what the records say of a release, an experiment or a site, or one record by its number, file or digest.
 
 Edge: the project's records, standard streams.
 """
@@ -13,31 +13,34 @@ from derive.cli.options import something
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
+    from pathlib import Path
 
-    from derive.records.chain import Chain, Entry
+    from derive.records.chain import Entry
 
 EXAMPLES = """\
   derive records show probe-1
-  derive records show 0012
+  derive records show 12
+  derive records show records/releases/0012-probe-1.json
+  derive records show sha256:3f1c0d9e2a7b                  of a release or a record: 12 or more digits
   derive records show probe-1 --json
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument(
-        "name", type=something, metavar="NAME", help="a release, by name or digest; or NNNN, a record's number"
-    )
+    text = "a release, by name or digest; or a record, by its number, file or digest"
+    parser.add_argument("name", type=something, metavar="NAME", help=text)
 
 
 def run(args: argparse.Namespace) -> int:
     """Find the records, answer with what they say."""
+    from derive.records.find import find_entries
     from derive.records.folder import files_below, sound
     from derive.records.show import lines_of
 
-    files = files_below(project_root(args))
-    found = _entries(sound(files), args.name)
+    files = files_below(_root_of(args.name) or project_root(args))
+    found = find_entries(sound(files), args.name)
     if wants_json(args):
         records = [{"file": one.where, "digest": str(one.digest), **one.record.document()} for one in found]
         answer_record("records-show", args.name, {"records": records})
@@ -48,21 +51,15 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _entries(chain: Chain, name: str) -> Sequence[Entry]:
-    """Return the records of a number, else all that are about a name, else those of the release that is meant."""
-    from derive.errors import InputErrors
-    from derive.releases.find import entry_of
+def _root_of(text: str) -> Path | None:
+    """Return the project of a record's file; None for a text that is none."""
+    from pathlib import Path
 
-    about = [one for one in chain.entries if one.record.subject == name]
-    if about:
-        return about
-    if len(name) == 4 and name.isdecimal():
-        numbered = [one for one in chain.entries if one.number == int(name)]
-        if numbered:
-            return numbered
-        hint = f"the last is {chain.entries[-1].number:04d}" if chain.entries else "there is none"
-        raise InputErrors.one(f"no record has the number {name}", where="records/releases", hint=hint)
-    return chain.of(entry_of(chain, name).record.subject)
+    from derive.records.chain import FOLDER
+
+    folder = Path(text).absolute().parent
+    is_record = "/" in text and text.endswith(".json") and Path(text).is_file()
+    return folder.parents[1] if is_record and folder.as_posix().endswith(f"/{FOLDER}") else None
 
 
 def _released(entry: Entry, files: Mapping[str, bytes]) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from derive.cli.console import answer, answer_record, note, project_root, wants_json
 from derive.cli.options import something
 from derive.errors import Problem, expected_got
-from derive.words import count_text
+from derive.words import count_text, one_line, releases_text
 
 if TYPE_CHECKING:
     import argparse
@@ -35,17 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check, print what was found and the digest of the last record; exit 1 where anything is wrong."""
-    from derive.records.chain import read_chain, verify
-    from derive.records.folder import files_below
-    from derive.records.history import against_git
+    from derive.records.held import hold
     from derive.releases.evidence import evidence_problems
 
     root = project_root(args)
-    files = files_below(root)
-    chain = read_chain(files)
-    history = against_git(root, files, chain, args.since)
+    found = hold(root, args.since)
+    chain, history = found.chain, found.history
     problems = [
-        *verify(chain, files),
+        *found.records,
+        *found.documents,
         *evidence_problems(root, chain),
         *history.problems,
         *_other_head(args.head, chain),
@@ -54,18 +52,21 @@ def run(args: argparse.Namespace) -> int:
         note(f"not held against git: {history.refused}")
     if history.is_partial:
         note("git has only the latest part of the history here: what was committed before is not held against it")
-    releases = sum(entry.record.kind == "candidate" for entry in chain.entries)
+    releases, historical = (
+        sum(entry.record.kind == kind for entry in chain.entries) for kind in ("candidate", "historical")
+    )
     if wants_json(args):
         body: dict[str, Json] = {
             "head": None if chain.head is None else str(chain.head),
             "records": len(chain.entries),
             "releases": releases,
+            "historical": historical,
             "commits": None if history.refused is not None else history.commits,
             "problems": [_document(one) for one in problems],
         }
         answer_record("records-verify", root.name, body)
     else:
-        counts = f"{count_text(len(chain.entries), 'record')}, {count_text(releases, 'release')}"
+        counts = f"{count_text(len(chain.entries), 'record')}, {releases_text(releases, historical)}"
         against = "" if history.refused is not None else f", {count_text(history.commits, 'commit')}"
         verdict = "sound" if not problems else count_text(len(problems), "problem")
         answer("\n".join([*_lines(problems), f"{verdict}: {counts}{against}", f"head  {chain.head or 'none'}"]))
@@ -90,8 +91,8 @@ def _other_head(said: str | None, chain: Chain) -> Iterator[Problem]:
 
 def _lines(problems: Sequence[Problem]) -> Iterator[str]:
     for one in problems:
-        yield f"{one.where}: {one.message}"
-        yield from (f"       {line}" for line in one.detail)
+        yield one_line(f"{one.where}: {one.message}")
+        yield from (f"       {one_line(line)}" for line in one.detail)
         if one.hint is not None:
             yield f"  next  {one.hint}"
 
