@@ -57,10 +57,10 @@ def test_findings_are_answered_excepted_and_compared(small: Small, tmp_path: Pat
     assert small.here("verify").answer == "nothing is wrong"
     assert "the image has no shell" in small.here("verify", "--long").answer
 
-    for name in ("absent.json", "."):
+    for name, reason in (("absent.json", "no such file"), (".", "cannot be read: is a directory")):
         refused = small.here("verify", "--against", str(tmp_path / name))
         assert (refused.code, refused.out) == (2, ""), refused.err
-        assert "cannot be read: " in refused.err
+        assert f"{tmp_path / name}: {reason}" in refused.err
 
     small.write("images/verify/smal.toml", KNOWN)
     assert "did you mean small?" in small.here("verify").err
