@@ -14,7 +14,7 @@ from derive.errors import Problem
 from derive.records.chain import Chain, Entry
 from derive.releases.document import Release
 from derive.releases.policy import date_text
-from derive.releases.state import Row, Waiver, shape_state
+from derive.releases.state import Row, ShapeState, Waiver, shape_state
 
 Against: TypeAlias = Callable[[str, str], Sequence[Problem]]
 """Says what stands against deploying a shape of a release."""
@@ -43,10 +43,17 @@ def _released(chain: Chain, entry: Entry, release: Release, against: Against) ->
             problems=tuple(against(entry.record.subject, name)),
             complete=shape.deployable,
             digest=release.digest,
-            images={platform: image.digest for platform, image in release.images.items()},
+            images=_images(known, release),
             waivers=known.waivers,
             since_s=known.since_s,
         )
+
+
+def _images(known: ShapeState, release: Release) -> dict[str, Digest]:
+    """Return a release's images by platform; of a promoted shape the one that was checked alone."""
+    promoted = known.entry.record.body.get("image") if known.state == "promoted" else None
+    images = {platform: image.digest for platform, image in release.images.items()}
+    return {platform: one for platform, one in images.items() if promoted in (None, str(one))}
 
 
 def _historical(entry: Entry, against: Against) -> Row:

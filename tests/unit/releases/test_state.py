@@ -111,8 +111,12 @@ def test_the_table_says_state_images_and_until_when_something_is_waived() -> Non
     _, ring, triangle = table_of(rows, NOW)
     images = " ".join(f"{one[6:]}:{image.digest.short}" for one, image in sorted(found.images.items()))
     until = f"{date_text(NOW - 1)}, expired"
-    assert ring == ("demo-1", "demo", "ring", "promoted", images, until, date_text(MADE_S + 1))
-    assert triangle[3] == "candidate, not deployable"
+    checked = chain.of("demo-1", "promoted")[-1].record.body["image"]
+    (one,) = (f"{one[6:]}:{image.digest.short}" for one, image in found.images.items() if str(image.digest) == checked)
+    assert ring == ("demo-1", "demo", "ring", "promoted", one, until, date_text(MADE_S + 1)), (
+        "the image that was checked"
+    )
+    assert triangle[3:5] == ("candidate, not deployable", images)
     whole = table_of(rows, NOW, reasons=True)
     assert [row[-1] for row in whole[2:]] == ["triangle of demo-1 is not promoted"]
     assert whole[1][-1].startswith("a waiver of ring has expired")
