@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -139,12 +140,12 @@ def _answer(args: argparse.Namespace, verdict: Verdict) -> int:
     from derive.why.render import render
 
     if args.record:
-        from derive.audit.record import FOLDER, add_audit
+        from derive.records.numbered import AUDITS
 
         root = _root(args)
         assert root is not None
-        path = add_audit(root, verdict.name, verdict.body())
-        note(f"written: {FOLDER}/{path.name}")
+        path = AUDITS.add(root, verdict.name, {**verdict.body(), "checked_s": int(time.time())})
+        note(f"written: {AUDITS.folder}/{path.name}")
     if wants_json(args):
         answer_record("audit", verdict.name, verdict.body())
     else:

@@ -86,9 +86,9 @@ def _answer(args: argparse.Namespace, known: Known, found: Derivability) -> None
         **found.body(),
     }
     if args.record:
-        from derive.capsule.history import add_score
+        from derive.records.numbered import SCORES
 
-        path = add_score(project_root(args), known.name, {**body, "checked_s": int(time.time())})
+        path = SCORES.add(project_root(args), known.name, {**body, "checked_s": int(time.time())})
         note(f"written: {path}")
     if wants_json(args):
         answer_record("derivability", known.name, body)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scores over time: one record a check, each naming the one before it, so that an edited one is found."""
+"""Scores and audits over time: one record each, naming the one before it, so that an edited one is found."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from derive.capsule.history import add_score, scores
 from derive.errors import CheckFailed, InputErrors
 from derive.records.model import read_record
+from derive.records.numbered import SCORES
 
 
 def test_records_follow_one_another_and_are_read_in_their_order(tmp_path: Path) -> None:
     names = [
-        add_score(tmp_path, name, {"score_bp": score}).name for name, score in (("r-1", 9), ("r-2", 8), ("r-1", 7))
+        SCORES.add(tmp_path, name, {"score_bp": score}).name for name, score in (("r-1", 9), ("r-2", 8), ("r-1", 7))
     ]
     assert names == ["0001-r-1.json", "0002-r-2.json", "0003-r-1.json"]
-    found = scores(tmp_path)
+    found = SCORES.read(tmp_path)
     assert [(one.subject, one.body["score_bp"]) for one in found] == [("r-1", 9), ("r-2", 8), ("r-1", 7)]
     assert found[0].previous is None
     assert [one.previous for one in found[1:]] == [one.digest for one in found[:-1]]
@@ -25,12 +25,13 @@ def test_records_follow_one_another_and_are_read_in_their_order(tmp_path: Path) 
 
 def test_an_edited_an_absent_and_a_strange_file_are_found(tmp_path: Path) -> None:
     for score in (1, 2, 3):
-        add_score(tmp_path, "r-1", {"score_bp": score})
+        SCORES.add(tmp_path, "r-1", {"score_bp": score})
     first = tmp_path / "records/derivability/0001-r-1.json"
     named = read_record(first.read_bytes()).digest
     first.write_bytes(first.read_bytes().replace(b'"score_bp":1', b'"score_bp":9'))
     with pytest.raises(CheckFailed) as edited:
-        scores(tmp_path)
+        SCORES.read(tmp_path)
+    assert edited.value.exit_code == 1
     assert edited.value.where == "records/derivability/0001-r-1.json"
     assert edited.value.message == "edited since it was written: 0002-r-1.json names another digest of it"
     expected, got = (line.split()[1] for line in edited.value.detail)
@@ -39,6 +40,6 @@ def test_an_edited_an_absent_and_a_strange_file_are_found(tmp_path: Path) -> Non
     first.unlink()
     (first.parent / "note.txt").write_text("x")
     with pytest.raises(InputErrors) as caught:
-        add_score(tmp_path, "r-1", {})
+        SCORES.add(tmp_path, "r-1", {})
     messages = [one.message for one in caught.value.problems()]
     assert messages == ["no record has the number 0001", "not the name of a record"]
