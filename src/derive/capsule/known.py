@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from derive.canonical import Digest
 from derive.capsule.inputs import Contents, inputs_of, texts_of
-from derive.capsule.model import CONTENT, FACTS, RECORD, RELEASE, CapsuleDocument
+from derive.capsule.model import FACTS, RECORD, RELEASE, CapsuleDocument
 from derive.capsule.read import Capsule
 from derive.derivations.model import Platform
 from derive.errors import Corrupt, InputErrors
@@ -42,11 +42,6 @@ def record_files(capsule: Capsule, document: CapsuleDocument) -> dict[str, bytes
     for kind in (RELEASE, FACTS):
         files |= {f"{document.name}/{name}": capsule.small(digest) for name, digest in document.of(kind).items()}
     return files
-
-
-def content_in(capsule: Capsule, document: CapsuleDocument) -> dict[str, bytes]:
-    """Return the content files in a capsule by their path in a project; raises Missing and Corrupt."""
-    return {path: capsule.small(digest) for path, digest in document.of(CONTENT).items()}
 
 
 def contents_of(

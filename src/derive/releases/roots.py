@@ -46,13 +46,3 @@ def kept_content(store: LocalStore, name: str, wanted: Mapping[str, Digest]) -> 
         entry = listing.get(path.encode())
         if isinstance(entry, File) and entry.sha256 == digest:
             yield path, read_all(store, entry)
-
-
-def kept_images(store: LocalStore, name: str) -> dict[str, Digest]:
-    """Return the images of a release that the store keeps, by platform."""
-    found: dict[str, Digest] = {}
-    for kind, root, digest in store.database.roots():
-        named, _, what = root.partition(" ")
-        if kind == KIND and named == name and what not in (_CONTENT, _ENGINE):
-            found[what] = digest
-    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from derive.releases.roots import keep_release, kept_content, kept_images
+from derive.releases.roots import keep_release, kept_content
 from derive.store.inventory import Root, read_roots, roots_named
 from derive.store.local import LocalStore
 from support.reported import release, word
@@ -18,7 +18,8 @@ def test_a_release_is_kept_as_images_and_content_and_the_last_of_a_name_counts(t
     with LocalStore(tmp_path / "store") as store:
         keep_release(store, "demo-1", found, {"lock/a.toml": b"before"})
         keep_release(store, "demo-1", found, FILES)
-        assert kept_images(store, "demo-1") == {platform: one.digest for platform, one in found.images.items()}
+        kept = {name: digest for kind, name, digest in store.database.roots() if kind == "release"}
+        assert {f"demo-1 {platform}": one.digest for platform, one in found.images.items()}.items() <= kept.items()
         hashes = {path: word("x") for path in FILES}
         assert dict(kept_content(store, "demo-1", hashes)) == {}
         assert {root.title for root in read_roots(store)} == {
