@@ -11,12 +11,16 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
 
+from derive.fabric.site import is_loopback
 from derive.fabric.table import Each, Rows, Spec, Table
 from derive.recipes.forms import PROSE, SWITCH, TEXT, VALUE, VARIABLE, Form, between, one_of, pattern
 
 if TYPE_CHECKING:
     from derive.canonical import Json
 
+_REGISTRY = re.compile(
+    r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*)(:(?P<port>[0-9]{1,5}))?(/[a-z0-9]+([._-][a-z0-9]+)*)*", re.ASCII
+)
 _FOLDER = re.compile(r"(\{home\})?(/[A-Za-z0-9._+@-]+)+")
 
 
@@ -38,6 +42,17 @@ def _is_folder(value: Json) -> bool:
     return whole and not {".", ".."} & set(str(value).split("/"))
 
 
+def _is_registry(value: Json) -> bool:
+    found = _REGISTRY.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return False
+    host, port = found["host"], found["port"]
+    if is_loopback(host):
+        return port is not None and 0 < int(port) < 1 << 16
+    # Without either of the two, Docker takes the name for a folder of its own default registry.
+    return port is not None or "." in host
+
+
 FORMAT = Form(expects="1", accepts=lambda value: value == 1 and value is not True)
 NAME = pattern(
     "a name of letters and digits, with . _ - between them", r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
@@ -46,10 +61,7 @@ HOST = pattern("a host that SSH can be given", r"[A-Za-z0-9_\[][A-Za-z0-9._:@%\]
 USER = pattern("the name of a user", r"[A-Za-z_][A-Za-z0-9_.-]*")
 INTERFACE = pattern("the name of a network interface, of 15 characters at most", r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
 DEVICE = pattern("the name of an RDMA device, as in rocep1s0f0", r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-IMAGES = pattern(
-    "a registry and a folder in it, as in host:5000/derive",
-    r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[a-z0-9]+([._-][a-z0-9]+)*)*",
-)
+IMAGES = Form(expects="a registry and a folder in it, as in host:5000/derive", accepts=_is_registry)
 ADDRESS = Form(expects="an IPv4 address, as in 192.0.2.11", accepts=is_address)
 SUBNET = Form(expects="an IPv4 subnet, as in 10.12.1.0/24", accepts=_is_subnet)
 HOME = Form(

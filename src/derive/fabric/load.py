@@ -31,6 +31,8 @@ from derive.words import near
 
 FOLDER = "/var/lib/derive"
 MODELS = "{home}/.cache/huggingface/hub"
+IMAGES = "127.0.0.1:5170/derive"
+"""Images come through the head: on each node's loopback."""
 GID_INDEX = 3
 
 
@@ -138,7 +140,7 @@ def _site(table: Mapping[str, Any], cables: tuple[Cable, ...], *, example: bool)
         home=home,
         folder=expanded(table.get("folder", FOLDER)),
         models=expanded(table.get("models", MODELS)),
-        images=table.get("images"),
+        images=table.get("images", IMAGES),
         nodes=tuple(_node(rank, node, table) for rank, node in enumerate(table["nodes"])),
         cables=cables,
         shapes=tuple(sorted(table.get("shapes", {}).items())),

@@ -15,6 +15,11 @@ from typing import Literal, TypeAlias
 Cabling: TypeAlias = Literal["triangle", "ring4"]
 
 
+def is_loopback(host: str) -> bool:
+    """Say whether a host of a reference to an image is the machine itself, with which Docker speaks plain HTTP."""
+    return host == "localhost" or host.startswith("127.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
     """One end of a path: the node's rank, its RDMA device, its network interface, and its IPv4 address."""
@@ -61,7 +66,8 @@ class Site:
     """One place. ``nodes`` in order of rank, the head first.
 
     ``folder`` is where launch files, caches and evidence lie on each node; ``models`` where checkpoints do, as a
-    Hugging Face cache; ``images`` the registry and folder that images are pulled from, or None where they are loaded.
+    Hugging Face cache; ``images`` the registry and folder that images are pulled from: one on loopback is served by
+    whoever deploys, through each node's SSH connection.
     """
 
     name: str
@@ -70,13 +76,19 @@ class Site:
     home: str
     folder: str
     models: str
-    images: str | None
+    images: str
     nodes: tuple[Node, ...]
     cables: tuple[Cable, ...]
     shapes: tuple[tuple[str, str], ...] = ()
     """Pairs of a recipe's name and the shape of it that this site has picked."""
     example: bool = False
     """Whether this is an example of ``fabric/``, whose addresses are those of documentation."""
+
+    @property
+    def images_port(self) -> int | None:
+        """Return the port of a node's loopback at which images are to be served, or None where a registry has them."""
+        host, _, port = self.images.partition("/")[0].partition(":")
+        return int(port) if is_loopback(host) else None
 
     def paths_of(self, rank: int) -> tuple[tuple[Cable, Path, End, End], ...]:
         """Return each path that ends at a rank: its cable, itself, the end here, and the end there."""

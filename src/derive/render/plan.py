@@ -77,8 +77,8 @@ def _launch(
 
 
 def _reference(resolved: Resolved, site: Site, image: Digest) -> str:
-    """Return what Docker finds the image by: an image that came from no registry has its digest alone for sure."""
-    return str(image) if site.images is None else f"{site.images}/{resolved.image}@{image}"
+    """Return what Docker finds the image by, in either kind of image store."""
+    return f"{site.images}/{resolved.image}@{image}"
 
 
 def node_words(resolved: Resolved, site: Site, rank: int) -> Iterator[str]:

@@ -82,7 +82,7 @@ def test_what_a_file_leaves_out_is_filled_in() -> None:
     assert (found.folder, found.models, found.images) == (
         "/var/lib/derive",
         "/home/operator/.cache/huggingface/hub",
-        None,
+        "127.0.0.1:5170/derive",
     )
     first = found.nodes[0]
     assert (first.rank, first.interface, first.ssh_host, first.gid_index) == (0, "enP7s7", "dgx1", "3")
@@ -149,6 +149,31 @@ def test_shapes_and_folders_are_read() -> None:
     assert (found.folder, found.models) == ("/srv/derive", "/home/operator/models")
     assert found.shapes == (("ds41f", "tp4-ring"), ("probe", "ring4"))
     assert found.images == "registry.example:5000/derive"
+
+
+@pytest.mark.parametrize(
+    ("images", "port"),
+    [
+        (None, 5170),
+        ("localhost:5171/derive", 5171),
+        ("127.0.1.1:80", 80),
+        ("registry.example/derive", None),
+        ("host:5000/derive", None),
+    ],
+)
+def test_images_on_loopback_come_through_the_head_and_others_from_their_registry(
+    images: str | None, port: int | None
+) -> None:
+    assert site(text(head="" if images is None else f'images = "{images}"\n')).images_port == port
+
+
+@pytest.mark.parametrize(
+    "images", ["host/derive", "localhost/derive", "127.0.0.1:0/derive", "host:5000/Derive", "h:٣/d"]
+)
+def test_images_must_name_a_registry_as_docker_would_read_it(images: str) -> None:
+    with pytest.raises(InputErrors) as raised:
+        site(text(head=f'images = "{images}"\n'))
+    assert [problem.where for problem in raised.value.problems()] == ["site.toml: images"]
 
 
 def test_places_of_cables_are_those_of_the_file() -> None:

@@ -84,10 +84,10 @@ def test_another_image_has_another_cache_and_another_guard() -> None:
     }
 
 
-def test_an_image_is_named_by_its_digest_in_the_sites_registry_or_by_the_digest_alone() -> None:
-    for images, reference in ((None, str(IMAGE)), ("host:5000/x", f"host:5000/x/ds41f@{IMAGE}")):
+def test_an_image_is_named_by_its_digest_in_the_sites_registry() -> None:
+    for images in ("127.0.0.1:5170/derive", "host:5000/x"):
         (launch, *_) = launches(RING, example_site(RING, images=images), IMAGE, project_fabric())
-        assert launch.reference == reference
+        assert launch.reference == f"{images}/ds41f@{IMAGE}"
 
 
 def test_a_placeholder_in_an_argument_reaches_the_process_as_it_stands() -> None:

@@ -60,7 +60,7 @@ def _text(site: Site, file: str) -> str:
         ("SSH user", site.ssh_user),
         ("folder", site.folder),
         ("models", site.models),
-        ("images", site.images or "loaded, not pulled"),
+        ("images", site.images),
         *((f"shape of {recipe}", shape) for recipe, shape in site.shapes),
     ]
     nodes = [("rank", "node", "address", "interface", "SSH host", "GID index")]
