@@ -19,6 +19,7 @@ from derive.cli.console import answer, guarded, note, store_folder
 from derive.project import find_root
 from derive.records.model import record
 from speed.buildkit import run as run_buildkit
+from speed.fleet import run as run_fleet
 from speed.hashing import run as run_hashing
 from speed.image import run as run_image
 from speed.launching import run as run_launching
@@ -47,6 +48,7 @@ GROUPS: dict[str, Measure] = {
     "memory": run_memory,
     "image": run_image,
     "launching": run_launching,
+    "fleet": run_fleet,
     "production": run_production,
     "buildkit": run_buildkit,
 }

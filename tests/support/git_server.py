@@ -298,6 +298,7 @@ class GitSsh:
     port: int
     command: str
     folder: Path
+    pid: int
 
     def url(self, path: Path) -> str:
         """Return the URL of a repository of this machine, through that sshd."""
@@ -333,7 +334,7 @@ def git_ssh(folder: Path, *, new_protocol: bool = True) -> Iterator[GitSsh]:
     )
     try:
         _wait_for(port, running)
-        yield GitSsh(port, f"{client} -i {folder / 'user'}", folder)
+        yield GitSsh(port, f"{client} -i {folder / 'user'}", folder, running.pid)
     finally:
         running.terminate()
         running.wait()

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a site goes back to when a deploy fails: what ran before, and what was stopped to make room.
+
+Core: no IO. Standard library only.
+
+``{folder}/{service}/launches`` of a node still has the files of what ran: going back needs nothing that was not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from derive.deploy.consents import ASIDE
+from derive.deploy.model import Container, NodeState, Served, Step
+from derive.render.plan import LAUNCH_BUNDLE_LABEL
+
+STOPPED = "stopped"
+"""The step of a state that an operator's stop left."""
+
+
+class Stood(Enum):
+    """What a thing that is stopped to make room was."""
+
+    SERVICE = "service"
+    """A service of another name that a deploy started: its units or its supervisor are still there."""
+    CONTAINER = "container"
+    """A container that no deploy started. It is renamed, and its guard may be a unit ``NAME-memguard.service``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """One thing that a deploy stops on a node beside the service's own container; ``guard`` is a unit, or None."""
+
+    node: str
+    kind: Stood
+    name: str
+    container: str
+    running: bool
+    guard: str | None = None
+
+    @property
+    def aside(self) -> str:
+        """The name that a container has while it stands aside."""
+        return f"{self.name}{ASIDE}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Former:
+    """What ran before: ``served`` everywhere, None where no deploy ever came to be healthy; whether it was to run.
+
+    ``states`` are what the nodes remembered before this deploy wrote anything.
+    """
+
+    served: Served | None
+    was_running: bool
+    others: tuple[Standing, ...] = ()
+    states: Mapping[str, NodeState | None] = field(default_factory=dict)
+
+    @property
+    def starts(self) -> bool:
+        """Say whether going back starts something."""
+        return self.was_running and self.served is not None
+
+
+def former_of(
+    states: Mapping[str, NodeState | None],
+    containers: Mapping[str, Sequence[Container]],
+    others: Sequence[Standing],
+    *,
+    service: str,
+) -> Former:
+    """Return what to go back to: the newest that every node once ran well.
+
+    It is to run unless an operator stopped it, or nothing ran: a deploy that was cut off counts as running.
+    """
+    shared = _shared(states)
+    ours = [one for seen in containers.values() for one in seen if LAUNCH_BUNDLE_LABEL in one.labels]
+    running = any(one.name == service and one.state == "running" for one in ours)
+    cut_off = any(state is not None and state.step != STOPPED for state in states.values())
+    return Former(
+        served=shared,
+        was_running=shared is not None and (running or cut_off),
+        others=tuple(others),
+        states=dict(states),
+    )
+
+
+def _shared(states: Mapping[str, NodeState | None]) -> Served | None:
+    """Return the newest launch that every node was healthy with; None where a node has none."""
+    every = [() if state is None else state.healthy for state in states.values()]
+    if not every:
+        return None
+    others = [{one.launch_bundle for one in healthy} for healthy in every[1:]]
+    return next((one for one in every[0] if all(one.launch_bundle in known for known in others)), None)
+
+
+def changes_machines(step: Step) -> bool:
+    """Say whether a deploy that fails in a step has stopped, or begun to stop, what ran."""
+    return step.number >= Step.STOP.number

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The leases of all nodes while something is done to them: taken, renewed in the background, given back at the end.
+
+Edge: the nodes, the clock.
+
+The head's lease is taken first: of two operators who begin at once, one has it and the other is told who.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from derive.deploy.effects import LEASE_S, free_lease, make_folder, new_nonce, renew_lease, take_lease
+from derive.deploy.lease import Fence, Owner
+from derive.deploy.node_errors import Fenced, NodeSlow
+from derive.errors import DeriveError
+
+if TYPE_CHECKING:
+    from derive.deploy.lease import Taken
+    from derive.deploy.reach import Reach
+    from derive.deploy.remote import Node
+
+_FREE_S = 15
+"""How long the nodes have to take their leases back; after that the leases run out by themselves."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Held:
+    """Leases that are held. ``lost`` is the error that says of which node one is no longer, once that is known.
+
+    ``until`` is when each node's lease runs out unless it is renewed, by this machine's monotonic clock in seconds.
+    """
+
+    fence: Fence
+    owner: Owner
+    seconds: int = LEASE_S
+    until: dict[str, float] = field(default_factory=dict)
+    lost: DeriveError | None = None
+
+    def check(self) -> None:
+        """Refuse to go on where a lease was lost; raises Fenced, or what else said so."""
+        if self.lost is not None:
+            raise self.lost
+
+    @property
+    def is_another(self) -> bool:
+        """Say whether another deploy has a node now: nothing may be done any more, not even going back."""
+        return isinstance(self.lost, Fenced)
+
+
+@asynccontextmanager
+async def hold(
+    nodes: Reach,
+    folder: str,
+    owner: Owner,
+    taken: Callable[[str, Taken], None],
+    on_lost: Callable[[], None],
+    *,
+    seconds: int = LEASE_S,
+    every_s: float | None = None,
+) -> AsyncIterator[Held]:
+    """Hold the leases of all nodes; ``taken`` hears of each, ``on_lost`` is called once when one is lost.
+
+    Each is for so many ``seconds``, and renewed every third of that where ``every_s`` does not say otherwise.
+
+    Raises:
+        LeaseHeld: when somebody else has one; none is kept then.
+    """
+    held = Held(fence=Fence(folder=folder, nonce=new_nonce()), owner=owner, seconds=seconds)
+    try:
+        await _take(nodes, held, taken)
+        renewing = asyncio.create_task(_renew(nodes, held, on_lost, every_s or seconds / 3))
+        try:
+            yield held
+        finally:
+            renewing.cancel()
+            with suppress(asyncio.CancelledError):
+                await renewing
+    finally:
+        await asyncio.shield(_free(nodes, held))
+
+
+async def _take(nodes: Reach, held: Held, taken: Callable[[str, Taken], None]) -> None:
+    async def take(node: Node) -> None:
+        await make_folder(node, held.fence.folder)
+        asked = time.monotonic()
+        got = await take_lease(node, held.fence.folder, held.fence.nonce, held.owner, held.seconds)
+        held.until[node.name] = asked + held.seconds
+        taken(node.name, got)
+
+    head, *others = nodes.names
+    await nodes.all_of(take, only=[head])
+    await nodes.all_of(take, only=others)
+
+
+async def _renew(nodes: Reach, held: Held, on_lost: Callable[[], None], every_s: float) -> None:
+    """Renew time and again; a node that cannot be asked has its lease until that has run out."""
+    while True:
+        await asyncio.sleep(every_s)
+        answers = await nodes.each(lambda node: _renew_one(node, held))
+        for name, answer in answers.items():
+            if not isinstance(answer, DeriveError) or held.lost is not None:
+                continue
+            if isinstance(answer, Fenced) or time.monotonic() > held.until[name]:
+                held.lost = answer
+                on_lost()
+
+
+async def _renew_one(node: Node, held: Held) -> None:
+    asked = time.monotonic()
+    try:
+        await asyncio.wait_for(renew_lease(node, held.fence, held.seconds), held.seconds / 3)
+    except TimeoutError as error:
+        raise NodeSlow("no answer in time", node=node.name, effect="lease-renew") from error
+    held.until[node.name] = asked + held.seconds
+
+
+async def _free(nodes: Reach, held: Held) -> None:
+    """Give back what was taken, or may have been; a node that does not answer keeps its lease until that runs out."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(nodes.each(lambda node: free_lease(node, held.fence)), _FREE_S)

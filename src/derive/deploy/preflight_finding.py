@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is found about a node before a launch, and what each rule about it is given.
+
+Core: no IO. Standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from derive.canonical import Json
+from derive.deploy.consents import Consent, Running
+from derive.deploy.machine_values import Machine
+from derive.deploy.model import Container, Target
+from derive.errors import Problem
+from derive.fabric.rule import SiteInput
+from derive.fabric.site import Node
+from derive.render.launch import Launch
+
+Severity: TypeAlias = Literal["error", "warn"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something about a node that stands against a deploy (``error``), or that one should know (``warn``).
+
+    ``node`` is empty where it is about all of them; ``message`` a lower-case fragment, ``detail`` aligned lines,
+    ``fix`` one next step.
+    """
+
+    node: str
+    id: str
+    severity: Severity
+    message: str
+    detail: tuple[str, ...] = ()
+    fix: str | None = None
+
+    def document(self) -> dict[str, Json]:
+        """Return it as it stands in a record."""
+        return {
+            "node": self.node or None,
+            "id": self.id,
+            "severity": self.severity,
+            "message": self.message,
+            "detail": list(self.detail),
+            "fix": self.fix,
+        }
+
+    def problem(self) -> Problem:
+        """Return it as a problem, whose place is the node."""
+        return Problem(where=self.node or "all nodes", message=self.message, detail=self.detail, hint=self.fix)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneNode:
+    """What a rule about a node is given.
+
+    ``containers`` is None where nobody looked at what runs now: what changes from minute to minute is not judged then.
+    ``in_the_way`` is what a deploy ends there. ``move_bytes`` is None where it is unknown.
+    """
+
+    target: Target
+    site: SiteInput
+    node: Node
+    launch: Launch
+    machine: Machine
+    containers: Sequence[Container] | None
+    in_the_way: Running
+    move_bytes: int | None
+    consents: Collection[Consent]
+
+    def error(self, check: str, message: str, detail: tuple[str, ...] = (), fix: str | None = None) -> Finding:
+        """Return a finding that stands against the deploy."""
+        return Finding(node=self.node.name, id=check, severity="error", message=message, detail=detail, fix=fix)
+
+    def warn(self, check: str, message: str, detail: tuple[str, ...] = (), fix: str | None = None) -> Finding:
+        """Return a finding that does not."""
+        return Finding(node=self.node.name, id=check, severity="warn", message=message, detail=detail, fix=fix)
+
+
+Machines: TypeAlias = Mapping[str, Machine]

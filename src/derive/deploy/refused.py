@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a deploy says when it was refused, or failed: everything at once, with what each node was left with.
+
+Core: no IO. Standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from derive.deploy.former import changes_machines
+from derive.errors import CheckFailed, DeriveError, Interrupted, Problem
+
+if TYPE_CHECKING:
+    from pathlib import PurePath
+
+    from derive.deploy.model import Step
+    from derive.deploy.undo import Back
+
+
+class Refused(CheckFailed):
+    """What stands against a deploy, before anything was changed."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("nothing was changed")
+        self._problems = tuple(problems)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Return everything that stands against it."""
+        return self._problems
+
+
+class DeployFailed(CheckFailed):
+    """A deploy that failed after it had begun to move things: the step, why, and what the nodes were left with."""
+
+    def __init__(self, problems: Sequence[Problem], *, exit_code: int) -> None:
+        super().__init__("the deploy failed")
+        self._problems = tuple(problems)
+        self.exit_code = exit_code
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Return what failed, and what could not be undone."""
+        return self._problems
+
+
+_BY_HAND = "see what each node runs: derive status; then deploy, or derive stop --apply"
+
+
+def failure_of(
+    error: DeriveError, step: Step, back: Back | None, evidence: PurePath | None, *, went: bool
+) -> DeriveError:
+    """Return the error of a deploy: as it is where nothing had been moved (``went``), else with how going back went."""
+    if not went:
+        return error
+    logs = () if evidence is None else (f"logs      {evidence}",)
+    problems = [
+        Problem(where=one.where, message=f"{step.value}: {one.message}", detail=(*one.detail, *logs), hint=one.hint)
+        for one in error.problems()
+    ]
+    if back is None:
+        message = "another deploy has the nodes now: nothing was undone"
+        problems.append(Problem(where="", message=message, hint="see what they run: derive status"))
+    for node, trouble in () if back is None else back.errors.items():
+        problems += [
+            Problem(where=node or one.where, message=f"going back: {one.message}", detail=one.detail, hint=_BY_HAND)
+            for one in trouble.problems()
+        ]
+    is_whole = back is not None and back.is_whole
+    problems.append(Problem(where="", message=_left(step, back)))
+    return DeployFailed(problems, exit_code=130 if is_whole and isinstance(error, Interrupted) else 1)
+
+
+def _left(step: Step, back: Back | None) -> str:
+    if back is None or not back.is_whole:
+        return f"the deploy failed at {step.value}, and not all is as it was before"
+    if not changes_machines(step):
+        return f"the deploy ended at {step.value}: what ran was not touched"
+    if back.to is None:
+        return f"the deploy ended at {step.value}: all is as it was before, with nothing running"
+    return f"the deploy ended at {step.value}: {back.to.release} ({back.to.launch_bundle.short}) runs again"

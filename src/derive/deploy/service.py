@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands that deploy share: from what a person asked to a plan, and from a plan to a deploy.
+
+Edge: the project, the site's file, the operator's folder, the nodes, the clock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING
+
+from derive.deploy import policy
+from derive.deploy.consents import Consent
+from derive.deploy.deploys import read_deploys
+from derive.deploy.kept import Kept
+from derive.deploy.planning import Asked, planned
+from derive.deploy.refused import Refused
+from derive.deploy.standing import standing
+from derive.deploy.target import SITE_HINT, Aimed, aim
+from derive.errors import DeriveError, InputErrors, Missing
+from derive.fabric.places import find_site, read_site
+from derive.render.chosen import Chosen
+from derive.words import near
+
+if TYPE_CHECKING:
+    from derive.deploy.conduct import Ended
+    from derive.deploy.history import Deployed
+    from derive.deploy.model import Served, Target
+    from derive.deploy.plan import Plan
+    from derive.deploy.reach import Reach
+    from derive.deploy.work import Work
+    from derive.fabric.site import Site
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a person asked for, as typed. ``branch`` is what counts as published, None for the usual one."""
+
+    root: Path
+    store: Path
+    environ: Mapping[str, str]
+    release: str
+    shape: str | None
+    site: str | None
+    consents: frozenset[Consent]
+    branch: str | None = None
+    adopt: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A wish, with all that is known of it before any node is asked."""
+
+    wish: Wish
+    aimed: Aimed
+    asked: Asked
+    kept: Kept
+
+
+def prepare(wish: Wish) -> Prepared:
+    """Render what is to run, and read what the project and the operator's folder say of it.
+
+    Raises:
+        InputErrors, CheckFailed, Missing: as :func:`derive.deploy.target.aim` and the records' readers do.
+    """
+    aimed = aim(wish.root, wish.release, Chosen(shape=wish.shape, site=wish.site), wish.environ, wish.store)
+    kept = Kept.of(aimed.site.site.name, wish.environ)
+    experiment = Consent.EXPERIMENT in wish.consents
+    asked = Asked(
+        target=aimed.target,
+        site=aimed.site,
+        standing=standing(wish.root, aimed, int(time.time()), branch=wish.branch, experiment=experiment),
+        history=read_deploys(kept.folder),
+        consents=wish.consents,
+        adopt=wish.adopt,
+        notes=aimed.notes,
+    )
+    return Prepared(wish=wish, aimed=aimed, asked=asked, kept=kept)
+
+
+def plan_stored(prepared: Prepared) -> Plan:
+    """Return the plan by what was last seen of the machines; no node is touched."""
+    from derive.deploy.seeing import stored
+
+    return planned(prepared.asked, stored(prepared.asked.target, prepared.kept))
+
+
+async def plan_seen(prepared: Prepared) -> tuple[Plan, tuple[str, ...]]:
+    """Return the plan by what the nodes say now, and notes; by what was last seen where they cannot all be asked.
+
+    Nothing is changed on any node.
+    """
+    from derive.deploy.reach import reach
+    from derive.deploy.seeing import look
+
+    target = prepared.asked.target
+    async with reach(prepared.aimed.site.site, require_all=False) as reached:
+        if reached.unreachable:
+            notes = [f"{name} cannot be asked: {error.message}" for name, error in reached.unreachable.items()]
+            return plan_stored(prepared), (*notes, "the plan is by what was last seen")
+        looked = await look(reached, target, prepared.kept, int(time.time()))
+        if looked.failed:
+            notes = [f"{name} cannot be asked: {error.message}" for name, error in looked.failed.items()]
+            return plan_stored(prepared), (*notes, "the plan is by what was last seen")
+        moves = await moves_of(reached, target, prepared.wish.store)
+    return planned(prepared.asked, replace(looked.seen, moves=moves)), ()
+
+
+async def moves_of(reached: Reach, target: Target, store: Path) -> dict[str, int | None]:
+    """Return the bytes of the image that each node has still to get; None where that is not to be known."""
+    from derive.deploy.distribute import missing, sought
+    from derive.store.local import LocalStore
+
+    try:
+        with LocalStore(store, reading=True) as opened:
+            found = await missing(reached, sought(target, opened), opened)
+    except Missing:
+        return dict.fromkeys(reached.names)
+    return {name: None if isinstance(one, DeriveError) else one for name, one in found.items()}
+
+
+def require_local(prepared: Prepared) -> None:
+    """Refuse what records, recipe or bundle refuse, before any node is asked: raises Refused with all of it."""
+    refusals = policy.refusals(prepared.asked.target, prepared.asked.standing, experiment=prepared.asked.is_experiment)
+    if refusals:
+        raise Refused(refusals)
+
+
+async def apply(prepared: Prepared, say: Callable[[str], None], by: str, what: str, *, only_ahead: bool) -> Ended:
+    """Deploy, or only bring image and files to the nodes; how it ended is the answer.
+
+    Raises:
+        Refused: when the project refuses it, before any node is asked.
+        DeriveError: when the nodes are not reached.
+    """
+    require_local(prepared)
+    from derive.deploy.conduct import Order, conduct
+    from derive.deploy.reach import reach
+    from derive.deploy.told import Told
+    from derive.deploy.work import Means
+
+    known, wish = prepared.aimed.known, prepared.wish
+    means = Means(
+        store=wish.store,
+        kept=prepared.kept,
+        clock=time.monotonic_ns,
+        now_s=lambda: int(time.time()),
+        by=by,
+        aim=lambda served: aimed_again(wish, served),
+        image_facts={known.release.images[one].digest: found for one, found in known.facts.images.items()},
+    )
+    order = Order(
+        asked=prepared.asked,
+        deploy=f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{token_hex(3)}",
+        what=what,
+        distribute=distribute_all,
+        only_ahead=only_ahead,
+    )
+    site = prepared.aimed.site.site
+    told = Told.to(say, time.monotonic_ns, (node.name for node in site.nodes))
+    async with reach(site) as reached:
+        return await conduct(order, reached, told, means)
+
+
+def aimed_again(wish: Wish, served: Served) -> Target | None:
+    """Render what once ran, as it would be now; None where that is not to be had."""
+    try:
+        chosen = Chosen(shape=served.shape, site=wish.site)
+        return aim(wish.root, str(served.release_digest), chosen, wish.environ, wish.store).target
+    except DeriveError:
+        return None
+
+
+def last_good(environ: Mapping[str, str], site: str | None, service: str | None) -> Served:
+    """Return what last ran well of a service before what runs now, as the operator's folder has it recorded.
+
+    Raises:
+        InputErrors: when there is no site file, no such service, several of which none is named, or no such release.
+    """
+    from derive.deploy.history import last_healthy
+
+    kept = Kept.of(site_of(environ, site).name, environ)
+    history = read_deploys(kept.folder)
+    services = sorted({one.service for one in history})
+    if service is None and len(services) != 1:
+        hint = f"name one: {', '.join(services)}" if services else "deploy one: derive deploy RELEASE --shape NAME"
+        raise InputErrors.one("several services were deployed" if services else "nothing was deployed", hint=hint)
+    mine = [one for one in history if one.service == (service or services[0])]
+    if not mine:
+        message = f"no service {service!r} was deployed here"
+        raise InputErrors.one(message, hint=near(str(service), services) or f"there is {', '.join(services)}")
+    found = last_healthy(mine, _running(mine[-1]), service=mine[-1].service)
+    if found is None:
+        raise InputErrors.one("no other release ran well here before", hint="name one: derive deploy RELEASE")
+    return found
+
+
+def _running(last: Deployed) -> Served | None:
+    """Return what a deploy left running; None where it could not go back."""
+    if last.outcome == "failed":
+        return None
+    return last.served if last.outcome == "done" else last.former
+
+
+def site_of(environ: Mapping[str, str], named: str | None) -> Site:
+    """Return the site that is meant; raises InputErrors where there is no site file, or it is wrong."""
+    path = find_site(environ, named)
+    if path is None:
+        raise InputErrors.one("no site file: nothing says which machines are meant", hint=SITE_HINT)
+    return read_site(path).site
+
+
+async def distribute_all(work: Work) -> int | None:
+    """Bring the image to every node; returns how many bytes were moved, None where a registry moved them.
+
+    Raises:
+        DeriveError: as :func:`derive.deploy.distribute.distribute`.
+    """
+    from derive.deploy.distribute import distribute, moved_bytes, sought
+    from derive.deploy.model import Step
+    from derive.store.local import LocalStore
+
+    step = Step.DISTRIBUTE.value
+
+    def say(node: str, text: str) -> None:
+        work.told.line(node, step, text)
+
+    with LocalStore(work.means.store, reading=True) as store:
+        wanted = sought(work.target, store)
+        moved = await distribute(work.reach, wanted, store, say)
+    return moved_bytes(moved)

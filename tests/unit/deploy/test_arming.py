@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is seen of a service's guards, by systemd's units or a supervisor's notes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from derive.deploy.arming import guards_in
+from derive.deploy.model import GuardSeen
+
+STARTUP, STEADY = "derive-s-guard-startup.service", "derive-s-guard-steady.service"
+
+
+def answer(**changes: Any) -> dict[str, Any]:
+    """Return what a node answers that has nothing of the service, with changes."""
+    says = {"startup": None, "steady": None}
+    return {"systemd": True, "units": {}, "running": {}, "says": says, "supervised": None, "alive": False, **changes}
+
+
+def unit(load: str = "loaded", code: int = 0, status: int = 0) -> dict[str, Any]:
+    return {"load": load, "exit_code": code, "exit_status": status}
+
+
+def test_a_node_that_has_nothing_of_a_service_has_no_guards() -> None:
+    assert guards_in("s", answer(units={STARTUP: unit("not-found"), STEADY: unit("not-found")})) == ()
+
+
+def test_a_guard_that_runs_says_what_its_ready_file_says_and_one_that_ended_its_code() -> None:
+    found = answer(
+        units={STARTUP: unit(code=1, status=3), STEADY: unit()},
+        running={"steady": 17},
+        says={"startup": "guarding", "steady": "guarding"},
+    )
+    assert guards_in("s", found) == (
+        GuardSeen(phase="startup", alive=False, says=None, unit=STARTUP, pid=None, code=3),
+        GuardSeen(phase="steady", alive=True, says="guarding", unit=STEADY, pid=17),
+    )
+
+
+def test_a_guard_that_a_signal_ended_has_its_number_negated() -> None:
+    (seen,) = guards_in("s", answer(units={STEADY: unit(code=2, status=9)}))
+    assert seen.code == -9
+
+
+def test_a_supervisor_s_notes_name_the_guards_that_ended() -> None:
+    notes = {"guards": {"startup": {"pid": 1, "code": 0}, "steady": {"pid": 2, "code": None}}}
+    assert guards_in("s", answer(systemd=False, supervised=notes, running={"steady": 2})) == (
+        GuardSeen(phase="startup", alive=False, says=None, unit=None, pid=None, code=0),
+        GuardSeen(phase="steady", alive=True, says=None, unit=None, pid=2),
+    )

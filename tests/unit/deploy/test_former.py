@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a deploy goes back to when it fails."""
+
+from __future__ import annotations
+
+from derive.canonical import Digest
+from derive.deploy.former import STOPPED, Standing, Stood, changes_machines, former_of
+from derive.deploy.model import NodeState, Served, Step
+from support.deploying import container_of, target
+
+
+def _served(name: str) -> Served:
+    digest = Digest(name * 64)
+    return Served(
+        release=f"r{name}",
+        release_digest=digest,
+        recipe="probe",
+        shape="triangle",
+        image=digest,
+        shape_bundle=digest,
+        launch_bundle=digest,
+    )
+
+
+def _state(step: str, *healthy: str, wanted: str | None = None) -> NodeState:
+    newest = _served(healthy[0]) if healthy else None
+    return NodeState(
+        service="probe",
+        deploy="d",
+        step=step,
+        wanted=_served(wanted) if wanted else newest,
+        current=newest,
+        healthy=tuple(map(_served, healthy)),
+        at_s=1,
+    )
+
+
+def test_what_serves_is_gone_back_to_and_started() -> None:
+    former = former_of({"a": _state("serving", "1"), "b": _state("serving", "1")}, {}, (), service="probe")
+    assert former.served == _served("1")
+    assert former.starts
+
+
+def test_where_nothing_was_ever_deployed_nothing_is_started() -> None:
+    former = former_of({"a": None, "b": None}, {}, (), service="probe")
+    assert former.served is None
+    assert not former.starts
+
+
+def test_a_service_that_somebody_stopped_stays_stopped() -> None:
+    former = former_of({"a": _state(STOPPED, "1"), "b": _state(STOPPED, "1")}, {}, (), service="probe")
+    assert former.served == _served("1")
+    assert not former.starts
+
+
+def test_a_container_that_no_deploy_started_is_no_reason_to_start_what_somebody_stopped() -> None:
+    launch = target().bundle.launches[0]
+    foreign, ours = container_of(launch, labels={}), container_of(launch)
+    states = {"a": _state(STOPPED, "1")}
+    assert not former_of(states, {"a": (foreign,)}, (), service="probe").starts
+    assert former_of(states, {"a": (ours,)}, (), service="probe").starts
+
+
+def test_after_a_deploy_that_was_cut_off_what_was_healthy_before_it_is_gone_back_to() -> None:
+    states = {"a": _state("start", "1", wanted="2"), "b": _state("ready", "1", wanted="2")}
+    former = former_of(states, {}, (), service="probe")
+    assert former.served == _served("1")
+    assert former.starts
+
+
+def test_where_one_node_was_told_that_all_is_well_and_another_was_not_both_go_back_to_what_both_know() -> None:
+    states = {"a": _state("serving", "2", "1"), "b": _state("observe", "1", wanted="2")}
+    assert former_of(states, {}, (), service="probe").served == _served("1")
+
+
+def test_a_node_that_was_set_up_anew_has_nothing_to_go_back_to() -> None:
+    assert former_of({"a": _state("serving", "1"), "b": None}, {}, (), service="probe").served is None
+
+
+def test_only_from_the_step_stop_on_is_anything_that_runs_touched() -> None:
+    assert [step for step in Step if not changes_machines(step)] == [
+        Step.LEASE,
+        Step.FACTS,
+        Step.PREFLIGHT,
+        Step.DISTRIBUTE,
+        Step.STAGE,
+    ]
+
+
+def test_a_container_stands_aside_under_a_name_of_its_own() -> None:
+    standing = Standing(node="a", kind=Stood.CONTAINER, name="ds41f", container="1", running=True)
+    assert standing.aside == "ds41f-before-derive"

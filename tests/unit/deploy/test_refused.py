@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a deploy says that failed."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from derive.canonical import Digest
+from derive.deploy.model import Served, Step
+from derive.deploy.refused import Refused, failure_of
+from derive.deploy.undo import Back
+from derive.errors import DeriveError, Interrupted, Problem, Unavailable
+
+_DIGEST = Digest("3f" * 32)
+_SERVED = Served(
+    release="r6",
+    release_digest=_DIGEST,
+    recipe="probe",
+    shape="triangle",
+    image=_DIGEST,
+    shape_bundle=_DIGEST,
+    launch_bundle=_DIGEST,
+)
+_ERROR = Unavailable("no answer", where="spark2")
+
+
+def _last(error: DeriveError) -> str:
+    return error.problems()[-1].message
+
+
+def test_a_refusal_is_no_and_says_everything() -> None:
+    problems = [Problem(where="b", message="two"), Problem(where="a", message="one")]
+    error = Refused(problems)
+    assert error.exit_code == 1
+    assert error.problems() == tuple(problems)
+
+
+def test_before_anything_moved_an_error_is_what_it_is() -> None:
+    assert failure_of(_ERROR, Step.FACTS, None, None, went=False) is _ERROR
+
+
+def test_a_failure_names_its_step_its_logs_and_what_runs_again() -> None:
+    error = failure_of(_ERROR, Step.START, Back(to=_SERVED), PurePosixPath("/logs/1"), went=True)
+    assert error.exit_code == 1
+    first = error.problems()[0]
+    assert (first.where, first.message) == ("spark2", "start: no answer")
+    assert first.detail == ("logs      /logs/1",)
+    assert _last(error) == f"the deploy ended at start: r6 ({_DIGEST.short}) runs again"
+
+
+def test_before_the_step_stop_what_ran_was_not_touched() -> None:
+    error = failure_of(_ERROR, Step.DISTRIBUTE, Back(to=_SERVED), None, went=True)
+    assert _last(error) == "the deploy ended at distribute: what ran was not touched"
+
+
+@pytest.mark.parametrize(("errors", "code"), [({}, 130), ({"spark3": _ERROR}, 1)])
+def test_an_interrupt_ends_with_130_where_all_is_as_it_was(errors: dict[str, DeriveError], code: int) -> None:
+    back = Back(to=_SERVED, errors=errors)
+    assert failure_of(Interrupted("interrupted"), Step.READY, back, None, went=True).exit_code == code
+
+
+def test_what_could_not_be_undone_is_said_with_its_node() -> None:
+    error = failure_of(_ERROR, Step.READY, Back(to=_SERVED, errors={"spark3": _ERROR}), None, went=True)
+    assert [one.where for one in error.problems()] == ["spark2", "spark3", ""]
+    assert "not all is as it was before" in _last(error)
+
+
+def test_where_another_deploy_has_the_nodes_nothing_is_undone_and_that_is_said() -> None:
+    error = failure_of(_ERROR, Step.READY, None, None, went=True)
+    assert any("another deploy has the nodes now" in one.message for one in error.problems())
