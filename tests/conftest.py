@@ -30,12 +30,40 @@ settings.register_profile("fixed", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("DERIVE_HYPOTHESIS", "fixed"))
 
+# What takes longest, first: a worker that begins with one of these at the end would leave the others idle. A line is
+# a group for one worker, as its files wait for the same thing.
+_FIRST = (
+    ("sandbox/test_kernel_bytes", "sandbox/test_mma_formats", "e2e/test_kernels", "e2e/test_kernel_commands"),
+    ("e2e/test_lab",),
+    ("e2e/test_audit_probe",),
+    ("e2e/test_reproducible",),
+    ("e2e/test_check",),
+    ("e2e/test_bootstrap",),
+    ("e2e/test_audit",),
+    ("e2e/test_memory_guard",),
+    ("e2e/test_witnesses",),
+    ("e2e/test_killed",),
+)
+_GROUPS = {name: (number, names[0]) for number, names in enumerate(_FIRST) for name in names}
 
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what derives the project's own image, or the engine: their sources come from the registries."""
+    """Order the files and group them for workers; mark what derives the project's image or engine: it uses registries.
+
+    Workers take whole files, so that what a file's tests share is made once.
+    """
+    items.sort(key=lambda item: _group(item)[0])
     for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group(item)[1]))
         if {"derived", "built_engine"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.network)
+
+
+def _group(item: pytest.Item) -> tuple[int, str]:
+    """Return where a test's group stands in the order, and its name."""
+    file = str(item.path.relative_to(CHECKOUT / "tests").with_suffix(""))
+    return _GROUPS.get(file, (len(_FIRST), file))
 
 
 @pytest.fixture(scope="session")
