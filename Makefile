@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup image check kernels ds41f arguments test gpu lint bench lock clean
+.PHONY: help setup image check kernels ds41f arguments test lab lab-vllm gpu lint bench lock clean
 
 # Of the person's command line, never of an environment that happens to hold these names.
 ifneq ($(origin IMAGE),command line)
@@ -19,7 +19,7 @@ image = "$${IMAGE:-probe}"
 unexport PYTHONPATH PYTHONHOME PYTHONUSERBASE PYTHONSTARTUP VIRTUAL_ENV MAKEFLAGS MFLAGS MAKELEVEL
 
 help: ## this list
-	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 14
 
 setup: ## make .venv and install what deriving needs
 	@tools/bootstrap
@@ -37,6 +37,14 @@ kernels: setup ## compile every kernel twice, for both architectures and hosts, 
 
 test: ## everything: set-up, format, lint, types, tests: [ARGS='tests/unit -k tar']
 	@tools/test all $(ARGS)
+
+lab: ## everything that can go wrong with a site of namespaces, recorded in records/lab (root): [ARGS='SCENARIO...']
+	@tools/bootstrap --tests && tests/support/install-docker .cache/docker
+	@.venv/bin/python tests/lab/run.py all $(ARGS)
+
+lab-vllm: ## a vLLM with a tiny model, deployed by release over 2, 4 and 3 nodes (root, minutes): [ARGS='--cabling ring4']
+	@tools/bootstrap --tests && tests/support/install-docker .cache/docker
+	@.venv/bin/python tests/lab/vllm_run.py $(ARGS)
 
 gpu: setup ## the tests that need a GPU
 	@.venv/bin/python -m pytest -m gpu tests/gpu $(ARGS)
