@@ -12,6 +12,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -22,6 +23,10 @@ from support.derived import PLATFORMS, Derived
 from support.engine import BuiltEngine, build_engine
 from support.mirror import Mirror, mirror_of
 from support.variants import copy_checkout, copy_store
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadScopeScheduling
 
 # Started in the background, the suite may have been told to ignore Ctrl-C, and so would every program that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -35,6 +40,7 @@ settings.load_profile(os.environ.get("DERIVE_HYPOTHESIS", "fixed"))
 _FIRST = (
     ("sandbox/test_kernel_bytes", "sandbox/test_mma_formats", "e2e/test_kernels", "e2e/test_kernel_commands"),
     ("e2e/test_lab",),
+    ("e2e/test_distribution", "e2e/test_guard_starved", "e2e/test_node_engines", "e2e/test_supervised"),
     ("e2e/test_audit_probe",),
     ("e2e/test_reproducible",),
     ("e2e/test_check",),
@@ -44,25 +50,36 @@ _FIRST = (
     ("e2e/test_witnesses",),
     ("e2e/test_killed",),
 )
-_GROUPS = {name: (number, names[0]) for number, names in enumerate(_FIRST) for name in names}
+# Those that share something, and take no long time.
+_TOGETHER = (("unit/deploy/test_effects", "unit/deploy/test_held", "unit/deploy/test_remote"),)
+_GROUPS = {
+    name: (min(number, len(_FIRST)), names[0]) for number, names in enumerate((*_FIRST, *_TOGETHER)) for name in names
+}
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the files and group them for workers; mark what derives the project's image or engine: it uses registries.
-
-    Workers take whole files, so that what a file's tests share is made once.
-    """
-    items.sort(key=lambda item: _group(item)[0])
+    """Order the files; mark what derives the project's own image, or the engine: their sources come from registries."""
+    items.sort(key=lambda item: _group(item.nodeid)[0])
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)[1]))
         if {"derived", "built_engine"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.network)
 
 
-def _group(item: pytest.Item) -> tuple[int, str]:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Give each worker whole files, so that what a file's tests share is made once, and groups of files likewise."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
+        def _split_scope(self, nodeid: str) -> str:
+            return _group(nodeid)[1]
+
+    return Groups(config, log)
+
+
+def _group(nodeid: str) -> tuple[int, str]:
     """Return where a test's group stands in the order, and its name."""
-    file = str(item.path.relative_to(CHECKOUT / "tests").with_suffix(""))
+    file = nodeid.partition("::")[0].removeprefix("tests/").removesuffix(".py")
     return _GROUPS.get(file, (len(_FIRST), file))
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -18,14 +18,14 @@ from derive.deploy.remote import connect
 from derive.deploy.stored_image import stored_image
 from derive.errors import DeriveError
 from derive.store.local import LocalStore
-from support.docker_engine import ImageStore
-from support.engine_nodes import EngineNodes, engine_nodes
+from support.engine_nodes import STORES, EngineNodes
 from support.handmade import layer_tar, program_tar, stored
+from support.nodes import until
 
 pytestmark = pytest.mark.docker
 
-STORES = {"spark1": ImageStore.OVERLAY2, "spark2": ImageStore.CONTAINERD}
 MIB = 1 << 20
+FAR_BYTES = 10 * MIB
 
 
 @dataclass(slots=True)
@@ -64,16 +64,10 @@ class Place:
         self.said.append((node, text))
 
 
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineNodes]:
-    with engine_nodes(tmp_path_factory.mktemp("n"), list(STORES.values())) as running:
-        yield running
-
-
 @pytest.fixture
-def place(nodes: EngineNodes, tmp_path: Path) -> Iterator[Place]:
+def place(two_nodes: EngineNodes, tmp_path: Path) -> Iterator[Place]:
     with LocalStore(tmp_path / "store") as store:
-        yield Place(nodes, store, [])
+        yield Place(two_nodes, store, [])
 
 
 def test_l3_one_image_on_both_kinds_of_store_is_judged_equal_and_both_ids_are_shown(place: Place) -> None:
@@ -100,7 +94,7 @@ def test_a_container_starts_by_the_reference_without_a_pull_when_the_way_to_the_
 
 
 def test_of_a_second_image_only_the_layers_move_that_are_not_there(place: Place) -> None:
-    low, high, other = layer_tar(2, 2 * MIB), layer_tar(3, 2 * MIB), layer_tar(4, 2 * MIB)
+    low, high, other = (layer_tar(seed, MIB // 4) for seed in (2, 3, 4))
     first = place.image(low, high)
     place.bring(first)
     # The third layer is one that both have already, upon others: a storage driver takes it for another.
@@ -116,39 +110,74 @@ def test_of_a_second_image_only_the_layers_move_that_are_not_there(place: Place)
     assert place.lacking(second) == dict.fromkeys(STORES, 0)
 
 
-@pytest.mark.parametrize("name", list(STORES))
-def test_a_pull_that_was_cut_off_goes_on_with_what_is_missing(place: Place, name: str) -> None:
-    """With containerd at the byte, with a storage driver at the layer."""
-    seed = 10 + list(STORES).index(name)
-    wanted = place.image(layer_tar(seed, 5 * MIB), layer_tar(seed + 10, 32 * MIB))
-    only = place.nodes.only(name)
+@dataclass(slots=True)
+class Ear:
+    """What a distribution says; ``far`` is set when a layer and a half have moved."""
+
+    texts: list[str] = field(default_factory=list)
+    far: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __call__(self, _: str, text: str) -> None:
+        self.texts.append(text)
+        if " of " in text and _moved(text) > FAR_BYTES:
+            self.far.set()
+
+    async def until_far(self, task: asyncio.Task[dict[str, Moved]]) -> None:
+        """Wait until it is far, and not done."""
+        watch = asyncio.create_task(self.far.wait())
+        await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
+        assert not task.done(), task
+
+
+def test_a_pull_that_was_cut_off_goes_on_at_the_byte_with_containerd(place: Place) -> None:
+    wanted, only = place.image(*two_layers(10)), place.nodes.only("spark2")
 
     async def cut_off() -> None:
         async with asyncio.timeout(120), connect(only.site, only.settings) as nodes:
-            far = asyncio.Event()
-
-            def say(_: str, text: str) -> None:
-                if " of " in text and _moved(text) > 22e6:
-                    far.set()
-
-            pace = Pace(part_bytes=MIB, tick_s=0.02)
-            task = asyncio.create_task(distribute(nodes, wanted, place.store, say, pace))
-            watch = asyncio.create_task(far.wait())
-            done, _ = await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
-            assert task not in done, task
-            with only.silent(name):
-                if STORES[name] is ImageStore.OVERLAY2:
-                    await asyncio.to_thread(only.await_part, name)
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            ear = Ear()
+            task = asyncio.create_task(distribute(nodes, wanted, place.store, ear, Pace(tick_s=0.02)))
+            await ear.until_far(task)
+            with only.silent("spark2"):
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
 
     asyncio.run(cut_off())
-    (came,) = Place(only, place.store, []).bring(wanted, part_bytes=MIB).values()
+    (came,) = Place(only, place.store, []).bring(wanted).values()
     assert not came.was_there
     assert came.moved_bytes is not None
-    assert came.moved_bytes < sum(blob.size for blob in wanted.image.blobs) - 4e6
-    assert only.parts(name) == []
+    assert came.moved_bytes < sum(blob.size for blob in wanted.image.blobs) - FAR_BYTES // 2
+
+
+def test_a_connection_that_is_lost_in_a_pull_is_opened_anew_and_whole_layers_do_not_move_again(place: Place) -> None:
+    wanted, only = place.image(*two_layers(20)), place.nodes.only("spark1")
+    ear = Ear()
+
+    async def lost() -> Moved:
+        async with asyncio.timeout(120), connect(only.site, only.settings) as nodes:
+            node = nodes["spark1"]
+            pace = Pace(part_bytes=MIB, tick_s=0.02)
+            task = asyncio.create_task(distribute(nodes, wanted, place.store, ear, pace))
+            await ear.until_far(task)
+            with only.silent("spark1"):
+                await asyncio.to_thread(only.await_part, "spark1")
+            # Whoever renews the lease meanwhile may be the one who opens it anew.
+            await until(lambda: node.connection_number != 1)
+            await node.connect()
+            return (await task)["spark1"]
+
+    assert not asyncio.run(lost()).was_there
+    assert "the connection was lost; going on with what is missing" in ear.texts
+    assert [" ".join(text.split()[:3]) for text in ear.texts if text.startswith("pulls ")] == [
+        "pulls 2 layers,",
+        "pulls 1 layer,",
+    ]
+    assert only.parts("spark1") == []
+
+
+def two_layers(seed: int) -> tuple[bytes, bytes]:
+    """Return a small layer, and one on the way of which there is time to do something."""
+    return layer_tar(seed, 4 * MIB), layer_tar(seed + 1, 16 * MIB)
 
 
 def _moved(text: str) -> float:

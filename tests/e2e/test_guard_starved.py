@@ -6,27 +6,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from support.busybox import busybox_image
 from support.derived import Derived
-from support.docker_engine import DockerEngine, default_binaries, why_unavailable
+from support.docker_engine import DockerEngine
+from support.engine_nodes import EngineNodes
 from support.memguard import built
-from support.require import skip_or_fail
-from support.starving import LIMITS_MS, churning, rounds, spread, starving_engine
+from support.starving import IMAGE, LIMITS_MS, churning, rounds, spread
 
 pytestmark = pytest.mark.docker
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[DockerEngine]:
-    reason = why_unavailable(default_binaries())
-    if reason is not None:
-        skip_or_fail(reason)
-    with starving_engine() as running:
-        yield running
+def engine(two_nodes: EngineNodes) -> DockerEngine:
+    running = two_nodes.engines["spark1"]
+    busybox_image(running, IMAGE)
+    return running
 
 
 @pytest.mark.parametrize(("interval", "count"), [("0.25", 3), ("2", 1)])

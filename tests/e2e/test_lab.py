@@ -70,6 +70,13 @@ def test_a_release_is_deployed_to_nodes_of_every_kind_and_seen_to_serve(scene: S
     scene.expect(FIRST)
 
 
+def test_a_deploy_has_asked_every_node_for_its_neighbours(scene: Scene) -> None:
+    for name in scene.lab.names:
+        kept = f"/home/operator/.local/share/derive/sites/lab/facts/{name}.json"
+        facts = json.loads(scene.lab.run("spark1", ["cat", kept]).answer)["facts"]
+        assert {one["host"] for one in facts["neighbours"]} == {*scene.lab.names} - {name}
+
+
 def test_one_image_is_the_same_on_overlay2_and_on_containerd(scene: Scene, derived: Derived) -> None:
     shown = {node["node"]: node["container"]["image_ids"] for node in scene.status()["nodes"]}
     ids = {}

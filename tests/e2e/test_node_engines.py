@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import threading
 from collections.abc import Iterator
 
+import docker
 import pytest
 
 from derive.deploy import engines
@@ -12,9 +16,9 @@ from derive.deploy.model import Container, Mounted
 from derive.deploy.node_errors import ConnectionLost, EngineRefuses
 from derive.deploy.remote import Node
 from support.busybox import busybox_image
-from support.docker_engine import DockerEngine, ImageStore, default_binaries, docker_engine, why_unavailable
-from support.nodes import AtNode, Sshd, connected, sshd_nodes
-from support.require import skip_or_fail
+from support.docker_engine import DockerEngine, ImageStore
+from support.engine_nodes import STORES, EngineNodes
+from support.nodes import AtNode, connected
 
 pytestmark = pytest.mark.docker
 
@@ -22,26 +26,21 @@ IMAGE = "derive-nodes"
 SCRIPT = "echo out; echo err >&2; exit 7"
 
 
-@pytest.fixture(params=list(ImageStore), ids=lambda store: store.value, scope="module")
-def engine(request: pytest.FixtureRequest) -> Iterator[DockerEngine]:
-    reason = why_unavailable(default_binaries())
-    if reason is not None:
-        skip_or_fail(reason)
-    with docker_engine(store=request.param, binaries=default_binaries()) as running:
-        busybox_image(running, IMAGE)
-        yield running
+@pytest.fixture(params=list(STORES), scope="module")
+def one_node(request: pytest.FixtureRequest, two_nodes: EngineNodes) -> EngineNodes:
+    return two_nodes.only(request.param)
 
 
 @pytest.fixture(scope="module")
-def sshd(engine: DockerEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    folder = tmp_path_factory.mktemp("ssh") / "sshd"
-    with sshd_nodes(folder, engine_socket=engine.url.removeprefix("unix://")) as running:
-        yield running
+def engine(one_node: EngineNodes) -> DockerEngine:
+    running = one_node.engines[one_node.site.nodes[0].name]
+    busybox_image(running, IMAGE)
+    return running
 
 
 @pytest.fixture(scope="module")
-def at_node(sshd: Sshd) -> Iterator[AtNode]:
-    with connected(sshd) as at:
+def at_node(one_node: EngineNodes) -> Iterator[AtNode]:
+    with connected(one_node) as at:
         yield at
 
 
@@ -123,17 +122,19 @@ def test_what_is_done_to_a_container_may_be_asked_for_twice(at_node: AtNode, eng
         assert not await node.ask(engines.rename, "one", "two")
         with pytest.raises(EngineRefuses, match="the container engine refused") as caught:
             await node.ask(engines.rename, "one", "three")
-        assert caught.value.where == "spark1: rename"
+        assert caught.value.where == f"{node.name}: rename"
         assert await node.ask(engines.remove, "two")
         assert not await node.ask(engines.remove, "two")
 
     at_node(done)
 
 
-def test_after_a_lost_connection_the_same_client_leads_to_the_engine_again(sshd: Sshd, at_node: AtNode) -> None:
+def test_after_a_lost_connection_the_same_client_leads_to_the_engine_again(
+    one_node: EngineNodes, at_node: AtNode
+) -> None:
     async def lost(node: Node) -> None:
         client = await node.open_engine()
-        assert sshd.cut()
+        one_node.cut(node.name)
         with pytest.raises(ConnectionLost):
             await node.run(["true"])
         assert (await node.run(["true"])).code == 0
@@ -141,3 +142,39 @@ def test_after_a_lost_connection_the_same_client_leads_to_the_engine_again(sshd:
         assert "version" in await node.ask(engines.engine_facts)
 
     at_node(lost)
+
+
+def test_an_answer_that_breaks_off_is_a_lost_connection_though_somebody_else_has_opened_another(
+    one_node: EngineNodes, at_node: AtNode, engine: DockerEngine
+) -> None:
+    container = engine.client.containers.create(
+        IMAGE, ["/busybox", "sleep", "60"], name="waited-for", network_mode="none"
+    )
+    container.start()
+
+    async def broken(node: Node) -> None:
+        begun, again = threading.Event(), threading.Event()
+
+        def waits(client: docker.DockerClient) -> None:
+            begun.set()
+            try:
+                client.api.wait("waited-for")
+            except engines.refusals() as error:
+                again.wait(20)
+                raise engines.EngineGone("it broke off") from error
+
+        under_way = asyncio.create_task(node.ask(waits))
+        await asyncio.to_thread(begun.wait, 20)
+        await asyncio.sleep(0.2)
+        one_node.cut(node.name)
+        with contextlib.suppress(ConnectionLost):
+            await node.run(["true"])
+        await node.connect()
+        again.set()
+        with pytest.raises(ConnectionLost):
+            await under_way
+
+    try:
+        at_node(broken)
+    finally:
+        container.remove(force=True)

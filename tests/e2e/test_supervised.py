@@ -32,11 +32,11 @@ from derive.store.local import LocalStore
 from support.busybox import busybox_image
 from support.cgroups import wait_until
 from support.derived import AMD64, Derived
-from support.docker_engine import DockerEngine, ImageStore, default_binaries, docker_engine, why_unavailable
+from support.docker_engine import DockerEngine, default_binaries
+from support.engine_nodes import EngineNodes
 from support.launching import small_launch, write_files
 from support.memguard import NEVER_AVAILABLE
 from support.node_here import NodeHere, fence_of, mounted_apart, target_of
-from support.require import skip_or_fail
 
 pytestmark = pytest.mark.docker
 
@@ -112,13 +112,10 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[DockerEngine]:
-    reason = why_unavailable(default_binaries())
-    if reason is not None:
-        skip_or_fail(reason)
-    with docker_engine(store=ImageStore.OVERLAY2, binaries=default_binaries()) as running:
-        busybox_image(running, "guarded")
-        yield running
+def engine(two_nodes: EngineNodes) -> DockerEngine:
+    running = two_nodes.engines["spark1"]
+    busybox_image(running, "guarded")
+    return running
 
 
 @pytest.fixture(scope="module")
@@ -129,9 +126,9 @@ def guard(derived: Derived) -> GuardFile:
 
 @pytest.fixture(scope="module")
 def node(engine: DockerEngine) -> Iterator[NodeHere]:
-    script = f"mount -t tmpfs none /run; ln -s {engine.folder}/docker.sock /run/docker.sock"
-    with mounted_apart(script) as inside:
-        yield NodeHere("spark1", inside, default_binaries() / "bin")
+    with mounted_apart("mount -t tmpfs none /run") as inside:
+        # The engine listens where the site's settings say, and nowhere else.
+        yield NodeHere("spark1", inside, default_binaries() / "bin", f"{engine.folder}/docker.sock")
 
 
 @pytest.fixture

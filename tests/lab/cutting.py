@@ -10,8 +10,8 @@ from __future__ import annotations
 import threading
 import time
 
-from lab.project import FIRST, SECOND
-from lab.scene import STEPS, UNTOUCHED, Facts, Scene
+from lab.project import BAD, FIRST, SECOND
+from lab.scene import SERVICE, STEPS, UNTOUCHED, Facts, Scene
 
 
 def ssh_lost(scene: Scene) -> Facts:
@@ -45,6 +45,56 @@ def killed_at_each_step(scene: Scene) -> Facts:
         assert cut.code != 0, (step, cut.text)
         ends[step] = _recovered(scene, step, cut.code)
     return {"by_step": ends}
+
+
+def migration_killed(scene: Scene) -> Facts:
+    """A deploy in place of an older container is killed: the next one that fails brings that container back."""
+    scene.lab.derive("stop", SERVICE, "--apply").answer  # noqa: B018 - it must succeed
+    node = scene.lab.names[0]
+    scene.start_foreign(node)
+    scene.killed_at("activate", SECOND, "--change-shape")
+    assert not scene.guards_foreign(node)
+    failed = scene.deploy(BAD, "--change-shape")
+    assert failed.code == 1, failed
+    scene.expect_foreign(node)
+    assert [one for one in scene.launches(scene.lab.names[1:]).values() if one] == [], "a release runs beside it"
+    scene.deploy(FIRST, "--change-shape").answer  # noqa: B018 - it must succeed
+    scene.expect(FIRST)
+    scene.by_hand(node, f"docker rm {SERVICE}-before-derive").answer  # noqa: B018 - nobody wants it any more
+    return {}
+
+
+def stopped_before_it_was_killed(scene: Scene) -> Facts:
+    """A stopped service is deployed, and that is killed: the next deploy that fails leaves it stopped, as it was."""
+    scene.lab.derive("stop", SERVICE, "--apply").answer  # noqa: B018 - it must succeed
+    scene.killed_at("ready")
+    failed = scene.deploy(BAD)
+    assert failed.code == 1, failed
+    assert "nothing running" in failed.err, failed.err
+    assert set(scene.launches().values()) == {None}, "what somebody had stopped was started"
+    assert scene.kind() == "stopped", scene.status()
+    scene.deploy(FIRST).answer  # noqa: B018 - it must succeed
+    scene.expect(FIRST)
+    return {}
+
+
+def former_image_gone(scene: Scene) -> Facts:
+    """The former release's image goes while a deploy fails: it is brought to that node again, and all is as it was."""
+    node = scene.lab.names[-1]
+    gone = f"docker rm -f {SERVICE}; docker image rm --force $(docker image ls --quiet)"
+    running = scene.lab.start(*scene.command(BAD, "--replace"))
+
+    def act(line: str) -> bool:
+        if " evidence " in line:
+            scene.by_hand(node, gone).answer  # noqa: B018 - it must succeed
+            return True
+        return False
+
+    cut = scene.watched(running, act)
+    assert cut.code == 1, cut.text
+    assert "undo distribute" in cut.text, cut.text
+    scene.expect(FIRST)
+    return {}
 
 
 def confirmation_lost(scene: Scene) -> Facts:

@@ -150,28 +150,18 @@ def old_names_adopted(scene: Scene) -> Facts:
     """A container and guard with the names of before are replaced by a deploy, and come back where that fails."""
     scene.lab.derive("stop", SERVICE, "--apply").answer  # noqa: B018 - it must succeed
     node = scene.lab.names[0]
-    reference = scene.by_hand(node, "docker image ls --digests --format '{{.Repository}}@{{.Digest}}' | head -1").answer
-    start = (
-        f"docker rm -f {SERVICE} 2>/dev/null || true; docker run --detach --name {SERVICE} --network host"
-        f" --entrypoint /usr/bin/python3.13 {reference} -m http.server 8080;"
-        f" systemd-run --unit={SERVICE}-memguard -- sleep 100000"
-    )
-    scene.by_hand(node, start).answer  # noqa: B018 - it must succeed
+    scene.start_foreign(node)
     refused = scene.lab.derive(*scene.command(FIRST))
     assert refused.code in {1, 2}, refused
     assert "--replace" in refused.err, refused
-    guard = f"systemctl is-active {SERVICE}-memguard.service || true"
-    assert scene.by_hand(node, guard).answer == "active"
+    assert scene.guards_foreign(node)
     failed = scene.deploy(BAD, "--change-shape")
     assert failed.code == 1, failed
     assert "undo" in failed.err, failed.err
-    back = scene.by_hand(node, "docker inspect --format '{{.State.Running}} {{json .Config.Labels}}' " + SERVICE).answer
-    assert back.startswith("true "), back
-    assert "io.derive.launch" not in back, back
-    assert scene.by_hand(node, guard).answer == "active", "its guard is not back"
+    scene.expect_foreign(node)
     scene.deploy(FIRST, "--change-shape").answer  # noqa: B018 - it must succeed
     scene.expect(FIRST)
-    assert scene.by_hand(node, guard).answer != "active"
+    assert not scene.guards_foreign(node)
     names = scene.by_hand(node, "docker ps --all --format '{{.Names}}'").answer.split()
     assert f"{SERVICE}-before-derive" in names, names
     return {"kept": f"{SERVICE}-before-derive"}

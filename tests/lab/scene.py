@@ -144,9 +144,9 @@ class Scene:
 
         return self.watched(running, look)
 
-    def killed_at(self, step: str, release: str = SECOND) -> Cut:
+    def killed_at(self, step: str, release: str = SECOND, *more: str) -> Cut:
         """Deploy a release, and kill the deploy with -9 as soon as it first tells of a step."""
-        running = self.lab.start(*self.command(release, "--replace"))
+        running = self.lab.start(*self.command(release, "--replace", *more))
 
         def look(line: str) -> bool:
             words = line.partition("] ")[2].split()
@@ -156,6 +156,35 @@ class Scene:
             return False
 
         return self.watched(running, look)
+
+    def start_foreign(self, node: str) -> None:
+        """Run a container of the service's name that no deploy started, with the guard that such a one has."""
+        listed = "docker image ls --digests --format '{{.Repository}}@{{.Digest}}' | head -1"
+        reference = self.by_hand(node, listed).answer
+        # Python is its first process, which TERM ends only where that is asked for.
+        serve = (
+            "import http.server as h, signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit());"
+            f" h.test(h.SimpleHTTPRequestHandler, port={PORT})"
+        )
+        start = (
+            f"docker rm -f {SERVICE} {SERVICE}-before-derive 2>/dev/null || true; docker run --detach --name {SERVICE}"
+            f" --network host --entrypoint /usr/bin/python3.13 {reference} -c '{serve}';"
+            f" systemd-run --unit={SERVICE}-memguard -- sleep 100000"
+        )
+        self.by_hand(node, start).answer  # noqa: B018 - it must succeed
+
+    def guards_foreign(self, node: str) -> bool:
+        """Say whether that guard is active."""
+        asked = f"systemctl is-active {SERVICE}-memguard.service || true"
+        return self.by_hand(node, asked).answer == "active"
+
+    def expect_foreign(self, node: str) -> None:
+        """Hold that such a container runs below its guard."""
+        shown = "docker inspect --format '{{.State.Running}} {{json .Config.Labels}}' " + SERVICE
+        back = self.by_hand(node, shown).answer
+        assert back.startswith("true "), back
+        assert "io.derive.launch" not in back, back
+        assert self.guards_foreign(node), "its guard is not at work"
 
     def link(self, node: str) -> str | None:
         """Return to which launch a node's link leads; None where there is none."""

@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 
 from derive.canonical import sha256
-from derive.deploy.arming import arm, seen, stage_guard, start, steady, stop
+from derive.deploy.arming import arm, launch_of, seen, stage_guard, start, steady, stop
 from derive.deploy.guard import GuardFile
 from derive.deploy.lease import Fence
 from derive.deploy.model import Target
 from derive.deploy.node_errors import EffectFailed
+from derive.render.units import ready_file
 from support.launching import IMAGE, small_launch, write_files
 from support.node_here import NodeHere, fence_of, target_of
 from support.user_manager import Manager, user_manager
@@ -35,8 +36,8 @@ run)
   echo "container starts" >>LOG
   echo $$ >HERE
   trap 'echo "container ends" >>LOG; rm HERE; exit 0' TERM
-  while :; do sleep 0.02; done ;;
-stop) if [ -e HERE ]; then kill "$(cat HERE)"; fi; while [ -e HERE ]; do sleep 0.02; done ;;
+  while :; do sleep 0.05; done ;;
+stop) if [ -e HERE ]; then kill "$(cat HERE)"; fi; while [ -e HERE ]; do sleep 0.05; done ;;
 esac
 """
 GUARD = """#!/bin/bash
@@ -45,12 +46,12 @@ while [ $# -gt 0 ]; do
   shift
 done
 trap 'rm "$ready"; echo "$phase guard ends" >>LOG; exit 0' TERM
-if [ -e BROKEN-$phase ]; then exit 1; fi
+if [ -e BROKEN-$phase ]; then sleep 0.3; exit 1; fi
 echo waiting >"$ready"
 echo "$phase guard waits" >>LOG
-until [ -e HERE ]; do sleep 0.02; done
+until [ -e HERE ]; do sleep 0.05; done
 echo guarding >"$ready"
-while [ -e HERE ]; do sleep 0.02; done
+while [ -e HERE ]; do sleep 0.05; done
 rm "$ready"
 """
 OF_USER = '#!/bin/sh\nexec /usr/bin/%s --user "$@"\n'
@@ -133,14 +134,18 @@ def test_a_guard_waits_before_the_container_is_started_and_hands_over_and_ends_a
         "startup guard ends",
         "container ends",
     ]
-    assert [(guard.phase, guard.alive) for guard in asyncio.run(seen(place.node, "small"))] == [
-        ("startup", False),
-        ("steady", False),
-    ]
+    found = asyncio.run(seen(place.node, "small"))
+    assert [(guard.phase, guard.alive) for guard in found] == [("startup", False), ("steady", False)]
+    # Of a unit that ended well systemd may still know how, or may have forgotten it.
+    assert {guard.code for guard in found} <= {0, None}
 
 
-def test_a_guard_that_cannot_begin_is_said_and_no_container_is_started(place: Place, target: Target) -> None:
+def test_a_guard_that_cannot_begin_is_said_whatever_an_earlier_one_said_and_no_container_is_started(
+    place: Place, target: Target
+) -> None:
     (place.folder / "broken-startup").touch()
+    said = ready_file(launch_of(place.node, target), "startup")
+    place.manager.run("sh", "-c", f"mkdir -p {said.rpartition('/')[0]}; echo guarding >{said}")
     with pytest.raises(EffectFailed, match="no container is started without it") as caught:
         place.arm(target)
     assert caught.value.detail[0].endswith("is failed (failed), result exit-code, exit status 1")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from derive.deploy.programs import COMMAND, payload, read_answer
-from support.node_programs import lease
+from support.node_programs import PATH, lease
 from support.user_manager import Manager, user_manager
 
 pytestmark = pytest.mark.sandbox
@@ -31,7 +31,7 @@ class Host:
     def do(self, effect: str, **given: Any) -> Any:
         """Do an effect beside the manager; a refusal is returned as one."""
         call = {"manager": "user", "into": str(self.units), **self.fence, **given}
-        command = [*self.manager.inside, *COMMAND]
+        command = [*self.manager.inside, "env", f"PATH={PATH}", *COMMAND]
         ran = subprocess.run(command, input=payload(effect, call, held=False), capture_output=True, check=False)
         answer = read_answer(ran.stdout)
         assert answer is not None, ran.stderr.decode()

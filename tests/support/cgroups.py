@@ -105,4 +105,4 @@ def wait_until(holds: Callable[[], object], seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, "it did not come so far"
-        time.sleep(0.005)
+        time.sleep(0.02)

@@ -202,19 +202,17 @@ def _machines(wanted: Target) -> Mapping[str, Machine]:
 
 
 def _modules(wanted: Target) -> dict[str, Any]:
-    from derive.deploy.machine import MEMORY_SAVER, Module
+    from derive.deploy.machine import MEMORY_SAVER, PACKING, Module
 
     policy = wanted.bundle.resolved.host
-    names = ["nvidia", *([MEMORY_SAVER] if policy.memory_saver else [])]
-    return {
-        name: Module(
-            name=name,
-            version=policy.memory_saver_version,
-            srcversion=policy.memory_saver_srcversion,
-            parameters={},
-        )
-        for name in names
-    }
+    stock = Module(name="nvidia", version=policy.driver, srcversion="5" * 23, parameters={})
+    saver = replace(
+        stock,
+        name=MEMORY_SAVER,
+        srcversion=policy.memory_saver_srcversion,
+        parameters={PACKING: "Y"} if policy.memory_saver else {},
+    )
+    return {one.name: one for one in (stock, *([saver] if policy.memory_saver is not None else []))}
 
 
 def _sources(launch: Launch) -> Sequence[str]:

@@ -17,7 +17,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from derive.deploy.ssh_config import SshSettings
 from derive.fabric.site import Site
 from support.docker_engine import DockerEngine, ImageStore, default_binaries, docker_engine, why_unavailable
 from support.fabrics import example_site
+from support.node_programs import PATH
 from support.require import skip_or_fail
 
 _SSHD = """\
@@ -34,6 +35,7 @@ AuthorizedKeysFile {folder}/user.pub
 StrictModes no
 UsePAM no
 PermitRootLogin yes
+SetEnv HOME={folder} PATH={path}
 """
 _CLIENT = """\
 Host {name}
@@ -44,6 +46,10 @@ Host {name}
   IdentitiesOnly yes
   UserKnownHostsFile {folder}/known
 """
+
+
+STORES = {"spark1": ImageStore.OVERLAY2, "spark2": ImageStore.CONTAINERD}
+"""The nodes, and where the engine of each keeps images."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,18 +67,24 @@ class EngineNodes:
         nodes = tuple(node for node in self.site.nodes if node.name == name)
         return replace(self, site=replace(self.site, nodes=nodes))
 
+    def cut(self, name: str) -> None:
+        """End a node's connections at once, without a word."""
+        self._signal(name, signal.SIGKILL)
+
     @contextlib.contextmanager
     def silent(self, name: str) -> Iterator[None]:
         """Have nothing come through a node's connections for as long as this lasts; they end with it."""
-        pids = [pid for process in self.sshds[name] for pid in _family(process.pid)]
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+        self._signal(name, signal.SIGSTOP)
         try:
             yield
         finally:
-            for pid in pids:
+            self.cut(name)
+
+    def _signal(self, name: str, number: int) -> None:
+        for process in self.sshds[name]:
+            for pid in _family(process.pid):
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                    os.kill(pid, number)
 
     def parts(self, name: str) -> list[str]:
         """Return the images of a node's engine that are there for a while only."""
@@ -97,7 +109,7 @@ class EngineNodes:
 
 
 @contextlib.contextmanager
-def engine_nodes(folder: Path, stores: Sequence[ImageStore]) -> Iterator[EngineNodes]:
+def engine_nodes(folder: Path) -> Iterator[EngineNodes]:
     """Run a node for each kind of image store: the first nodes of the example of a triangle."""
     reason = why_unavailable(default_binaries())
     if reason is not None:
@@ -108,10 +120,10 @@ def engine_nodes(folder: Path, stores: Sequence[ImageStore]) -> Iterator[EngineN
     with contextlib.ExitStack() as stack:
         disk = stack.enter_context(_disk(folder / "d"))
         example = example_site("triangle")
-        names = [node.name for node in example.nodes[: len(stores)]]
+        names = [node.name for node in example.nodes[: len(STORES)]]
         engines = {
             name: stack.enter_context(docker_engine(store=store, binaries=default_binaries(), parent=disk))
-            for name, store in zip(names, stores, strict=True)
+            for name, store in STORES.items()
         }
         sshds: dict[str, list[subprocess.Popen[bytes]]] = {name: [] for name in names}
         ports = {name: stack.enter_context(_sshd(folder, _entered(one), sshds[name])) for name, one in engines.items()}
@@ -131,7 +143,7 @@ def _keys(folder: Path) -> None:
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(folder / name)]
         subprocess.run(command, check=True)
     (folder / "known").write_text(f"node {(folder / 'host.pub').read_text()}")
-    (folder / "sshd").write_text(_SSHD.format(folder=folder))
+    (folder / "sshd").write_text(_SSHD.format(folder=folder, path=PATH))
 
 
 @contextlib.contextmanager

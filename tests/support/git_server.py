@@ -306,8 +306,8 @@ class GitSsh:
 
 
 @contextmanager
-def git_ssh(folder: Path, *, new_protocol: bool = True) -> Iterator[GitSsh]:
-    """Run sshd on a port of its own, with a host key and a user key of its own."""
+def git_ssh(folder: Path, *, new_protocol: bool = True, environment: str = "") -> Iterator[GitSsh]:
+    """Run sshd on a port of its own, with a host key and a user key of its own; ``environment`` as in its SetEnv."""
     sshd = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
     if sshd is None:
         skip_or_fail("sshd is not installed (Debian package openssh-server)")
@@ -323,6 +323,7 @@ def git_ssh(folder: Path, *, new_protocol: bool = True) -> Iterator[GitSsh]:
         *(f"Port {port}", "ListenAddress 127.0.0.1", f"HostKey {folder / 'host'}", "PidFile none", "UsePAM no"),
         *(f"AuthorizedKeysFile {folder / 'authorised'}", "StrictModes no", "PermitRootLogin yes", "LogLevel ERROR"),
         *("PasswordAuthentication no", *(("AcceptEnv GIT_PROTOCOL",) if new_protocol else ())),
+        *((f"SetEnv {environment}",) if environment else ()),
     ]
     (folder / "sshd_config").write_text("\n".join(lines) + "\n")
     public = " ".join((folder / "host.pub").read_text().split()[:2])

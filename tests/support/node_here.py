@@ -22,6 +22,7 @@ from derive.deploy.model import Served, Target
 from derive.deploy.node_errors import EffectFailed
 from derive.deploy.programs import COMMAND, payload, read_answer
 from derive.deploy.remote import Node, Ran
+from derive.deploy.ssh_config import SshSettings
 from derive.render.launch import Launch
 from derive.render.plan import LAUNCH_BUNDLE_LABEL
 from derive.render.templates import Templates
@@ -32,11 +33,17 @@ LAUNCH = Digest("1a" * 32)
 
 
 class NodeHere(Node):
-    """``inside`` is the command that enters its namespaces, ``path`` is what comes first among its programs."""
+    """``inside`` is the command that enters its namespaces, ``path`` is what comes first among its programs.
 
-    def __init__(self, name: str, inside: Sequence[str], path: Path) -> None:
+    ``engine_socket`` is where its engine listens.
+    """
+
+    def __init__(
+        self, name: str, inside: Sequence[str], path: Path, engine_socket: str = "/var/run/docker.sock"
+    ) -> None:
         unused: Any = None
-        super().__init__(name=name, rank=0, host="here", user="root", _settings=unused, _engine=unused)
+        settings = SshSettings(files=(), engine_socket=engine_socket)
+        super().__init__(name=name, rank=0, host="here", user="root", _settings=settings, _engine=unused)
         self.inside = tuple(inside)
         self.path = path
 

@@ -22,6 +22,7 @@ from derive.deploy.ssh_config import SshSettings
 from derive.fabric.site import Site
 from support.fabrics import example_site
 from support.git_server import GitSsh, git_ssh
+from support.node_programs import PATH
 
 T = TypeVar("T")
 
@@ -62,14 +63,15 @@ def _below(pid: int) -> list[int]:
 
 
 @contextmanager
-def sshd_nodes(folder: Path, *, engine_socket: str = "/var/run/docker.sock") -> Iterator[Sshd]:
-    """Run sshd, with settings of ssh that lead every node of a site to it."""
-    with git_ssh(folder) as server:
+def sshd_nodes(folder: Path) -> Iterator[Sshd]:
+    """Run sshd, with settings of ssh that lead every node of a site to it.
+
+    Nothing there reads what this user has in files of shells: it takes longer than all that is tried here.
+    """
+    with git_ssh(folder, environment=f"HOME={folder} PATH={PATH}") as server:
         config = folder / "config"
         config.write_text(config_text(server))
-        yield Sshd(
-            server, site_at(folder / "site"), SshSettings(files=(config,), connect_s=5, engine_socket=engine_socket)
-        )
+        yield Sshd(server, site_at(folder / "site"), SshSettings(files=(config,), connect_s=5))
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -77,6 +79,18 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
         while not condition():  # noqa: ASYNC110 - nothing tells
             await asyncio.sleep(0.02)
+
+
+class HasNodes(Protocol):
+    """Nodes of a site, and how SSH gets there."""
+
+    @property
+    def site(self) -> Site:
+        """The site."""
+
+    @property
+    def settings(self) -> SshSettings:
+        """How its nodes are reached."""
 
 
 class AtNode(Protocol):
@@ -87,11 +101,12 @@ class AtNode(Protocol):
 
 
 @contextmanager
-def connected(sshd: Sshd) -> Iterator[AtNode]:
-    """Stay connected to one node of a site."""
+def connected(nodes: HasNodes) -> Iterator[AtNode]:
+    """Stay connected to the first node of a site."""
     with asyncio.Runner() as runner:
-        opened = connect(sshd.site, sshd.settings, only=NAMES[:1])
-        node = runner.run(opened.__aenter__())[NAMES[0]]
+        name = nodes.site.nodes[0].name
+        opened = connect(nodes.site, nodes.settings, only=(name,))
+        node = runner.run(opened.__aenter__())[name]
 
         def at(function: Callable[[Node], Coroutine[Any, Any, T]]) -> T:
             return runner.run(function(node))

@@ -47,11 +47,12 @@ def run(args: argparse.Namespace) -> int:
         raise InputErrors.one("--apply needs the shape by name", hint="say --shape NAME")
     if args.apply and args.why_not:
         raise InputErrors.one("--why-not touches no node", hint="leave --apply out")
-    prepared = prepare(wish_of(args, args.release, args.shape, args.adopt))
+    prepared = prepare(wish_of(args, args.release, args.shape, adopt=args.adopt, only_ahead=args.pull_only))
     if args.apply:
         for text in prepared.asked.notes:
             note(f"note: {text}")
-        return deploy(args, prepared, f"derive deploy {args.release} --shape {args.shape}", only_ahead=args.pull_only)
+        only = " --pull-only" if args.pull_only else ""
+        return deploy(args, prepared, f"derive deploy {args.release} --shape {args.shape}{only}")
     if args.why_not:
-        return show(args, plan_stored(prepared), ())
+        return show(args, plan_stored(prepared))
     return show(args, *asyncio.run(plan_seen(prepared)))

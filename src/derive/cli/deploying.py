@@ -25,12 +25,13 @@ from derive.cli.options import something
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from derive.canonical import Json
     from derive.deploy.conduct import Ended
     from derive.deploy.plan import Plan
     from derive.deploy.service import Prepared, Wish
+    from derive.errors import DeriveError
 
 
 def add_consents(parser: argparse.ArgumentParser, *, replaces: bool = False) -> None:
@@ -45,7 +46,9 @@ def add_consents(parser: argparse.ArgumentParser, *, replaces: bool = False) -> 
     parser.add_argument("--experiment", action="store_true", help="by the policy for experiments: promoted or not")
 
 
-def wish_of(args: argparse.Namespace, release: str, shape: str | None, adopt: str | None = None) -> Wish:
+def wish_of(
+    args: argparse.Namespace, release: str, shape: str | None, *, adopt: str | None = None, only_ahead: bool = False
+) -> Wish:
     """Return what a person asked for."""
     from derive.deploy.consents import Consent
     from derive.deploy.service import Wish
@@ -60,36 +63,43 @@ def wish_of(args: argparse.Namespace, release: str, shape: str | None, adopt: st
         consents=frozenset(one for one in Consent if getattr(args, one.value[2:].replace("-", "_"), False)),
         branch=args.published,
         adopt=adopt,
+        only_ahead=only_ahead,
     )
 
 
-def show(args: argparse.Namespace, plan: Plan, notes: Iterable[str]) -> int:
-    """Print a plan, and everything that stands against it: exit 1 then."""
+def show(args: argparse.Namespace, plan: Plan, failed: Sequence[DeriveError] = ()) -> int:
+    """Print a plan, and everything that stands against it: exit 1 then.
+
+    ``failed`` are nodes that could not be asked, so that the plan is by what was last seen: exit 3, where no more is
+    known to stand against it.
+    """
+    from derive.deploy.node_errors import together
     from derive.deploy.refused import Refused
     from derive.deploy.show_plan import plan_text
 
-    for text in notes:
-        note(f"note: {text}")
     if wants_json(args):
         answer_record("deploy-plan", plan.served.release, plan.document())
         if plan.problems():
             print_error(Refused(plan.problems()))
     else:
         answer(plan_text(plan, terminal_width(sys.stdout)))
-    return 0 if plan.may_apply else 1
+    if failed:
+        print_error(together(failed))
+        note("the plan is by what was last seen of the machines")
+    return 1 if not plan.may_apply else 3 if failed else 0
 
 
-def deploy(args: argparse.Namespace, prepared: Prepared, what: str, *, only_ahead: bool = False) -> int:
+def deploy(args: argparse.Namespace, prepared: Prepared, what: str) -> int:
     """Deploy, tell every step on standard error, and answer with how it ended."""
     from derive.deploy.service import apply
     from derive.records.who import who
 
     by = who(project_root(args))
-    ended = asyncio.run(apply(prepared, note, by, what, only_ahead=only_ahead))
+    ended = asyncio.run(apply(prepared, note, by, what))
     if wants_json(args):
         answer_record("deploy", ended.deployed.served.release, _body(ended))
     elif ended.error is None:
-        answer(_words(ended, only_ahead=only_ahead))
+        answer(_words(ended, only_ahead=prepared.asked.only_ahead))
     if ended.error is not None:
         print_error(ended.error)
         return ended.error.exit_code

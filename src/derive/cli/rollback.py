@@ -34,10 +34,12 @@ def run(args: argparse.Namespace) -> int:
     """Find the release, print the plan, or deploy it."""
     import os
 
-    from derive.deploy.service import last_good, plan_seen, prepare
+    from derive.deploy.last_good import last_good
+    from derive.deploy.service import plan_seen, prepare, site_of
 
-    served = last_good(os.environ, args.site, args.service)
-    note(f"back to {served.release} ({served.shape})")
+    found = asyncio.run(last_good(site_of(os.environ, args.site), os.environ, args.service))
+    served = found.served
+    note(f"back to {served.release} ({served.shape}), {found.how}")
     prepared = prepare(wish_of(args, str(served.release_digest), served.shape))
     if args.apply:
         return deploy(args, prepared, f"derive rollback to {served.release} --shape {served.shape}")

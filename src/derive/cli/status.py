@@ -53,12 +53,17 @@ async def _run(args: argparse.Namespace) -> int:
     async with lookout(site, ssh_of()) as nodes:
         found = await _look(nodes, site, args.service)
         _answer(args, found)
+        if not found:
+            # Where a service is seen, its rows say so: here nothing else does.
+            for name, error in nodes.troubles.items():
+                note(f"{name} cannot be asked: {error.problems()[0].message}")
         while args.watch:
             await asyncio.sleep(2)
             before, found = found, await _look(nodes, site, args.service)
             if _text(found) != _text(before):
                 _answer(args, found)
-    return _code(found)
+        lost = bool(nodes.troubles)
+    return _code(found) or (_UNKNOWN if lost and not found else 0)
 
 
 async def _look(nodes: Lookout, site: Site, named: str | None) -> tuple[Status, ...]:

@@ -85,7 +85,11 @@ async def start(node: Node, target: Target, *, fence: Fence) -> None:
     service, guard = _unit(launch.name), _unit(launch.name, "guard-startup")
     has_guard = _startup_wait_s(launch) is not None
     if has_guard and not _waits(launch, found, guard) and not await _is_active(node, service):
-        await _hold(node, fence, launch, _unit(launch.name, "armed"), guard)
+        hold = _unit(launch.name, "armed")
+        # A guard that was armed earlier may be that of another launch, and has waited for its container since then.
+        for word in ("stop", "reset-failed"):
+            await _systemctl(node, fence, word, hold, guard, must=False)
+        await _hold(node, fence, launch, hold, guard)
     await _systemctl(node, fence, "start", service, says=(service, guard) if has_guard else (service,))
     # The service needs the guard itself from now on.
     await _systemctl(node, fence, "stop", _unit(launch.name, "armed"), must=False)
@@ -125,7 +129,7 @@ async def stop(node: Node, service: str, *, fence: Fence, seconds: int) -> None:
     """
     limit = seconds + _MARGIN_S
     if not await _has_systemd(node, service):
-        arguments = {**fence.document(), "service": service, "seconds": seconds}
+        arguments = {**fence.document(), "service": service, "seconds": seconds, "engine": node.engine_socket}
         answer: Any = await node.effect("guard-stop", arguments, sudo=True, timeout_s=limit + _MARGIN_S)
         if answer["state"] != "ended":
             await _supervised(node, service, ("ended",), seconds=limit)
@@ -193,16 +197,16 @@ async def _arm_units(node: Node, target: Target, launch: Launch, fence: Fence) -
     files = target.bundle.node(node.name).items()
     mine = {path.removeprefix(UNITS_FOLDER): data for path, data in files if path.startswith(UNITS_FOLDER)}
     await install_units(node, fence, mine, remove=[name for name in guards if name not in mine])
-    await _systemctl(node, fence, "reset-failed", *mine, must=False)
+    await _systemctl(node, fence, "reset-failed", hold, *mine, must=False)
     if guards[0] in mine:
         await _hold(node, fence, launch, hold, guards[0])
 
 
 async def _hold(node: Node, fence: Fence, launch: Launch, hold: str, guard: str) -> None:
     """Have something need the guard, which ends when nothing does, until the service is there to need it."""
-    # A guard that was armed earlier may be that of another launch, and has waited for its container since then.
-    await _systemctl(node, fence, "stop", hold, guard, must=False)
-    await _systemctl(node, fence, "reset-failed", hold, guard, must=False)
+    # One that was killed left its last word, which would be taken for the next one's.
+    left = [units.ready_file(launch, phase.phase) for phase in launch.guard]
+    await run_fenced(node, fence, ["rm", "--force", "--", *left], sudo=True)
     properties = ("Type=oneshot", "RemainAfterExit=yes", f"Requires={guard}", f"After={guard}")
     told = ("--no-block", "--quiet", "--collect", f"--unit={hold}", *(f"--property={one}" for one in properties))
     ran = await run_fenced(node, fence, ["systemd-run", *told, "--", "true"], sudo=True)
@@ -229,7 +233,7 @@ def _waits(launch: Launch, found: Mapping[str, Any], guard: str) -> bool:
 
 
 async def _is_active(node: Node, unit: str) -> bool:
-    return (await unit_states(node, [unit]))[unit].active == "active"
+    return (await unit_states(node, [unit]))[unit].active in ("active", "activating")
 
 
 async def _systemctl(
@@ -278,7 +282,7 @@ async def _arm_supervised(node: Node, launch: Launch, fence: Fence) -> None:
     from derive.deploy.guard_words import PlaceError, group_of, supervised
     from derive.render.forms import created_folders
 
-    place: Any = await node.effect("guard-place", {})
+    place: Any = await node.effect("guard-place", {"engine": node.engine_socket})
     try:
         group = group_of(launch, place["groups"], place["mounts"])
     except PlaceError as error:
@@ -287,7 +291,7 @@ async def _arm_supervised(node: Node, launch: Launch, fence: Fence) -> None:
     found: Any = await node.effect("guard-seen", {"service": launch.name})
     if found["alive"] and found["supervised"]["state"] in ("arming", "armed", "ending"):
         await stop(node, launch.name, fence=fence, seconds=launch.container.stop_seconds)
-    await node.effect("guard-arm", {**fence.document(), **told}, sudo=True)
+    await node.effect("guard-arm", {**fence.document(), **told, "engine": node.engine_socket}, sudo=True)
     await _supervised(node, launch.name, ("armed",), seconds=(_startup_wait_s(launch) or 0) + _MARGIN_S)
 
 

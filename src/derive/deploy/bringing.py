@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from derive.deploy import engines
 from derive.deploy.effects import Wanted, facts
 from derive.deploy.image_facts import PART_BYTES, PART_LABEL, Match, Need, differing, judged, need, parts
-from derive.deploy.node_errors import ConnectionLost, EngineRefuses, NodeError, NodeSlow
+from derive.deploy.node_errors import ConnectionLost, EngineRefuses, NodeError, NodeSlow, NodeUnreachable
 from derive.deploy.pulling import Heard, PullFailed, pull, remove_parts
 from derive.deploy.serve import items_of, serving
 from derive.deploy.stored_image import known_blobs
@@ -68,6 +68,7 @@ class Pace:
 
     ``stalled_s`` is how long nothing may move and the engine say nothing: it is silent while it writes a layer out.
     ``port_s`` is how long the node's port may be another one's: that of a connection which was lost a moment ago.
+    ``again_s`` is how long a node that was lost may be out of reach.
     """
 
     at_once: int = 4
@@ -75,6 +76,7 @@ class Pace:
     tick_s: float = 10.0
     stalled_s: float = 300.0
     port_s: float = 15.0
+    again_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,8 +142,11 @@ async def require_room(node: Node, found: EngineLook, unpacked: Mapping[Digest, 
     if not room:
         return
     folders = (found.root, *((_CONTAINERD_FOLDER,) if found.keeps_blobs else ()))
-    answer = await facts(node, Wanted(folders=folders, modules=()))
-    space: Any = answer["space"]
+    answer: Any = await facts(node, Wanted(folders=folders, modules=()))
+    space = answer["space"]
+    if space is None:
+        unread = [one for one in answer["unread"] if one.startswith("space")]
+        raise NodeError("how much room there is cannot be read", node=node.name, effect=EFFECT, detail=unread)
     for folder in folders:
         free = space[folder]["free_bytes"]
         if free < room:
@@ -182,15 +187,30 @@ class Bringing:
             return self._moved(0, found.match, was_there=True)
         lacking, tries = found.need, 1
         while True:
+            number = self.node.connection_number
             try:
+                if tries > 1:
+                    lacking = await self._lacking_again()
                 await self._pull_through(found, lacking)
                 return self._moved(len(found.need.move), await self._required(), was_there=False)
             except NodeError as error:
-                if tries == _TRIES or not (isinstance(error, ConnectionLost) or not self.node.is_connected):
+                # Somebody else who asks the node, such as for its lease, may have opened it anew already.
+                is_lost = isinstance(error, ConnectionLost) or self.node.connection_number != number
+                if tries == _TRIES or not is_lost:
                     raise
             tries += 1
             self.say("the connection was lost; going on with what is missing")
-            lacking = (await look(self.node, self.sought, self.store)).need
+
+    async def _lacking_again(self) -> Need:
+        """Return what is still missing; a node whose network is away for a moment is waited for."""
+        until = time.monotonic() + self.pace.again_s
+        while True:
+            try:
+                return (await look(self.node, self.sought, self.store)).need
+            except NodeUnreachable:
+                if time.monotonic() > until:
+                    raise
+                await asyncio.sleep(1)
 
     def _moved(self, layers: int, match: Match, *, was_there: bool) -> Moved:
         moved_bytes = None if self.sought.port is None else self.moved_bytes

@@ -9,20 +9,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from traceback import extract_tb
 from typing import TYPE_CHECKING
 
 from derive.deploy import evidence as kept_evidence
 from derive.deploy import steps, undo
 from derive.deploy.consents import Consent
+from derive.deploy.cut_off import cut_off
 from derive.deploy.effects import this_process
 from derive.deploy.former import changes_machines, former_of
 from derive.deploy.held import hold
 from derive.deploy.history import Deployed, StepTook
 from derive.deploy.interrupts import GIVE_UP, interrupts
 from derive.deploy.model import Step
-from derive.deploy.node_errors import Fenced, together
+from derive.deploy.node_errors import ConnectionLost, Fenced, NodeSlow, NodeUnreachable, together
 from derive.deploy.planning import planned, standing_in_the_way
 from derive.deploy.refused import Refused, failure_of
 from derive.deploy.seeing import look
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from derive.deploy.held import Held
     from derive.deploy.history import Outcome
     from derive.deploy.lease import Taken
+    from derive.deploy.model import Target
     from derive.deploy.planning import Asked
     from derive.deploy.reach import Reach
     from derive.deploy.situation import Situation
@@ -50,15 +52,18 @@ if TYPE_CHECKING:
 class Order:
     """What is to be done. ``what`` is the command, for whoever meets the lease; ``deploy`` names this deploy.
 
-    ``distribute`` brings the image to all nodes and returns how many bytes were moved, None where nobody counted.
-    ``only_ahead``: nothing that serves is touched; image and files are there for later.
+    ``distribute`` brings a target's image to all nodes and returns how many bytes moved, None where nobody counted.
     """
 
     asked: Asked
     deploy: str
     what: str
-    distribute: Callable[[Work], Awaitable[int | None]]
-    only_ahead: bool = False
+    distribute: Callable[[Work, Target], Awaitable[int | None]]
+
+    @property
+    def only_ahead(self) -> bool:
+        """Say whether nothing that serves is touched: image and files are there for later."""
+        return self.asked.only_ahead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,17 +163,24 @@ async def _forward(run: _Run) -> None:
             )
         )
         work = Work(
-            deploy=run.order.deploy, target=target, reach=run.reach, held=run.held, told=run.told, means=run.means
+            deploy=run.order.deploy,
+            target=target,
+            reach=run.reach,
+            held=run.held,
+            told=run.told,
+            means=run.means,
+            distribute=run.order.distribute,
         )
     if await _judged(run, work):
         return
     run.work = work
     async with _Timed(run, Step.DISTRIBUTE):
-        run.moved = await run.order.distribute(work)
+        run.moved = await run.order.distribute(work, target)
     async with _Timed(run, Step.STAGE):
         await steps.stage(work)
     if run.order.only_ahead:
         return
+    _record_cut_off(run, work)
     async with _Timed(run, Step.STOP):
         await steps.stop(work)
     for step, function in (
@@ -192,7 +204,7 @@ async def _judged(run: _Run, work: Work) -> bool:
     Raises:
         Refused: with everything that stands against it.
     """
-    asked = _asked(run.order)
+    asked = run.order.asked
     async with _Timed(run, Step.FACTS):
         own = work.held.fence.nonce
         looked = await look(run.reach, work.target, run.means.kept, run.means.now_s(), own=own)
@@ -221,14 +233,6 @@ async def _judged(run: _Run, work: Work) -> bool:
     return False
 
 
-def _asked(order: Order) -> Asked:
-    """Return what was asked; where nothing that serves is touched, nobody has to agree to anything that ends."""
-    if not order.only_ahead:
-        return order.asked
-    agreed = {Consent.REPLACE, Consent.CHANGE_SHAPE, Consent.UNQUALIFIED}
-    return replace(order.asked, consents=order.asked.consents | agreed)
-
-
 def _is_served(work: Work, situation: Situation | None) -> bool:
     """Say whether all nodes run the very launch already."""
     if situation is None or situation.kind is not Kind.SERVING or situation.served is None:
@@ -239,6 +243,25 @@ def _is_served(work: Work, situation: Situation | None) -> bool:
 def _tell_taken(run: _Run, name: str, taken: Taken) -> None:
     before = "" if taken.former is None else f", after {taken.former.owner.words()}: {taken.why}"
     run.told.line(name, Step.LEASE.value, f"done{before}")
+
+
+def _record_cut_off(run: _Run, work: Work) -> None:
+    """Record the deploy before this one where it was killed, before its traces on the nodes are written over."""
+    asked = run.order.asked
+    if work.former is None:
+        return
+    lost = cut_off(work.former, asked.history, service=work.service, site=site_digest(asked.site.site))
+    if lost is not None:
+        _recorded(run, lost)
+
+
+def _recorded(run: _Run, deployed: Deployed) -> Path | None:
+    """Record a deploy; a record that cannot be written is told, and changes nothing."""
+    try:
+        return run.means.kept.add_deploy(deployed)
+    except DeriveError as trouble:
+        run.told.line("all", Step.RECORD.value, f"a deploy could not be recorded: {trouble.message}")
+        return None
 
 
 class _Timed:
@@ -289,7 +312,7 @@ def _is_fenced(error: DeriveError) -> bool:
 def _ended(
     run: _Run, word: Outcome, error: DeriveError | None, *, back: Back | None = None, evidence: Path | None = None
 ) -> Ended:
-    """Record how it ended, where anything was done; a record that cannot be written is told, and changes nothing."""
+    """Record how it ended, where anything was done."""
     target = run.order.asked.target
     former = None if run.work is None or run.work.former is None else run.work.former
     deployed = Deployed(
@@ -307,9 +330,27 @@ def _ended(
     )
     record = None
     if run.work is not None and not run.order.only_ahead and not run.unchanged:
-        try:
-            record = run.means.kept.add_deploy(deployed)
-        except DeriveError as trouble:
-            run.told.line("all", Step.RECORD.value, f"this deploy could not be recorded: {trouble.message}")
-    failure = None if error is None else failure_of(error, run.step, back, evidence, went=run.work is not None)
+        record = _recorded(run, deployed)
+    failure = None
+    if error is not None:
+        failure = failure_of(
+            error, run.step, back, evidence, went=run.work is not None, following=_following(run, back)
+        )
     return Ended(deployed=deployed, error=failure, back=back, evidence=evidence, record=record, unchanged=run.unchanged)
+
+
+def _following(run: _Run, back: Back | None) -> str:
+    """Return the one command that comes next where not all is as it was."""
+    if back is None or not back.left:
+        return "see what the nodes run: derive status"
+    lost = [
+        name for name in back.left if isinstance(back.errors.get(name), NodeUnreachable | ConnectionLost | NodeSlow)
+    ]
+    once = f"once {' and '.join(lost)} can be reached: " if lost else ""
+    to, target = back.to, run.order.asked.target
+    if to is None:
+        return f"{once}derive stop {target.service} --apply"
+    options = {one.value for one in run.order.asked.consents} | {Consent.REPLACE.value}
+    if to.shape != target.served.shape:
+        options.add(Consent.CHANGE_SHAPE.value)
+    return f"{once}derive deploy {to.release} --shape {to.shape} --apply {' '.join(sorted(options))}"

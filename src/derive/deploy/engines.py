@@ -59,15 +59,21 @@ def _told(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
-        from docker.errors import DockerException
-        from requests import RequestException
-
         try:
             return function(*args, **kwargs)
-        except (DockerException, RequestException, OSError) as error:
+        except refusals() as error:
             raise _gone(error) from error
 
     return wrapped
+
+
+def refusals() -> tuple[type[Exception], ...]:
+    """Return what the SDK raises where an engine refuses or is gone: its own, and what it lets through of others."""
+    from docker.errors import DockerException
+    from requests import RequestException
+    from urllib3.exceptions import HTTPError  # where an answer breaks off
+
+    return DockerException, RequestException, HTTPError, OSError
 
 
 def _gone(error: Exception) -> EngineGone:
@@ -87,6 +93,12 @@ def containers(client: docker.DockerClient, names: Sequence[str] | None = None) 
     images: dict[str, tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {}
     seen = [_container(client, about, images) for about in found if about is not None]
     return sorted(seen, key=lambda one: one.name)
+
+
+@_told
+def inspected(client: docker.DockerClient, name: str) -> Mapping[str, Any] | None:
+    """Return all that an engine says of a container, as it says it; None where there is none of the name."""
+    return _inspected(client, name)
 
 
 def _inspected(client: docker.DockerClient, name: str) -> Mapping[str, Any] | None:
@@ -334,12 +346,9 @@ def follow(
     timestamps: bool = False,
 ) -> Iterator[bytes]:
     """Yield what a container writes, as it does, in pieces of any length, until it ends."""
-    from docker.errors import DockerException
-    from requests import RequestException
-
     try:
         yield from client.api.logs(
             name, tail="all" if tail is None else tail, since=since_s, timestamps=timestamps, stream=True, follow=True
         )
-    except (DockerException, RequestException, OSError) as error:
+    except refusals() as error:
         raise _gone(error) from error

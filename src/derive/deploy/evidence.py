@@ -10,15 +10,13 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from derive.deploy import engines
 from derive.deploy.effects import read_files, unit_states
 from derive.errors import DeriveError
 
 if TYPE_CHECKING:
-    import docker
-
     from derive.deploy.kept import Evidence
     from derive.deploy.remote import Node
     from derive.deploy.work import Work
@@ -29,12 +27,19 @@ _JOURNAL_LINES = 400
 
 
 async def keep(work: Work, why: str) -> Path | None:
-    """Keep it, in a folder of its own, whose path is returned; None where the operator's folder takes nothing."""
+    """Keep it, in a folder of its own, whose path is returned; None where the operator's folder takes nothing.
+
+    Nothing that goes wrong here stands in the way of going back.
+    """
     try:
-        kept = work.means.kept.new_logs(work.service, why, work.means.now_s())
-    except DeriveError as error:
-        work.say(STEP, f"nothing can be kept: {error.message}")
+        return await _keep(work, why)
+    except Exception as error:  # noqa: BLE001 - see above
+        work.say(STEP, f"not all can be kept: {error}")
         return None
+
+
+async def _keep(work: Work, why: str) -> Path:
+    kept = work.means.kept.new_logs(work.service, why, work.means.now_s())
     missing: list[str] = []
 
     async def of(node: Node) -> str:
@@ -81,14 +86,8 @@ async def _log(work: Work, node: Node) -> list[tuple[str, bytes]]:
 
 
 async def _inspect(work: Work, node: Node) -> list[tuple[str, bytes]]:
-    if not await node.ask(engines.containers, [work.service]):
-        return []
-    found = await node.ask(_inspected, work.service)
-    return [("inspect.json", (json.dumps(found, indent=1, sort_keys=True) + "\n").encode())]
-
-
-def _inspected(client: docker.DockerClient, name: str) -> Any:
-    return client.api.inspect_container(name)
+    found = await node.ask(engines.inspected, work.service)
+    return [] if found is None else [("inspect.json", (json.dumps(found, indent=1, sort_keys=True) + "\n").encode())]
 
 
 def unit_names(service: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from derive.deploy.consents import ASIDE
-from derive.deploy.model import Container, NodeState, Served, Step
+from derive.deploy.model import Aside, Before, Container, NodeState, Served, Step
 from derive.render.plan import LAUNCH_BUNDLE_LABEL
 
 STOPPED = "stopped"
@@ -45,6 +45,10 @@ class Standing:
         """The name that a container has while it stands aside."""
         return f"{self.name}{ASIDE}"
 
+    def remembered(self) -> Aside:
+        """Return what its node remembers of it."""
+        return Aside(kind=self.kind.value, name=self.name, running=self.running, guard=self.guard)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Former:
@@ -63,6 +67,17 @@ class Former:
         """Say whether going back starts something."""
         return self.was_running and self.served is not None
 
+    def before(self, node: str) -> Before:
+        """Return what a node was in: before a deploy that was cut off, where that has left it in between."""
+        state = self.states.get(node)
+        began = None if state is None else state.before
+        current = None if state is None else state.current
+        return Before(
+            current=current if began is None else began.current,
+            running=self.was_running,
+            aside=tuple(one.remembered() for one in self.others if one.node == node),
+        )
+
 
 def former_of(
     states: Mapping[str, NodeState | None],
@@ -71,20 +86,31 @@ def former_of(
     *,
     service: str,
 ) -> Former:
-    """Return what to go back to: the newest that every node once ran well.
+    """Return what to go back to: the newest that every node once ran well; ``others`` are what is stopped beside it.
 
-    It is to run unless an operator stopped it, or nothing ran: a deploy that was cut off counts as running.
+    It is to run unless an operator stopped it, nothing ran, or a container that no deploy started ran in its place.
+    After a deploy that was cut off, or did not come back, what was so before that one counts.
     """
     shared = _shared(states)
-    ours = [one for seen in containers.values() for one in seen if LAUNCH_BUNDLE_LABEL in one.labels]
-    running = any(one.name == service and one.state == "running" for one in ours)
-    cut_off = any(state is not None and state.step != STOPPED for state in states.values())
+    befores = [state.before for state in states.values() if state is not None and state.before is not None]
+    if befores:
+        was_running = any(one.running for one in befores)
+    else:
+        ours = [one for seen in containers.values() for one in seen if LAUNCH_BUNDLE_LABEL in one.labels]
+        runs = any(one.name == service and one.state == "running" for one in ours)
+        to_run = any(state is not None and state.step != STOPPED for state in states.values())
+        was_running = runs or (to_run and not _replaced(others, service))
     return Former(
         served=shared,
-        was_running=shared is not None and (running or cut_off),
+        was_running=shared is not None and was_running,
         others=tuple(others),
         states=dict(states),
     )
+
+
+def _replaced(others: Sequence[Standing], service: str) -> bool:
+    """Say whether a container that no deploy started runs under the service's own name."""
+    return any(one.kind is Stood.CONTAINER and one.name == service and one.running for one in others)
 
 
 def _shared(states: Mapping[str, NodeState | None]) -> Served | None:

@@ -34,12 +34,14 @@ class Held:
     """Leases that are held. ``lost`` is the error that says of which node one is no longer, once that is known.
 
     ``until`` is when each node's lease runs out unless it is renewed, by this machine's monotonic clock in seconds.
+    ``asked`` are the nodes that may have given one.
     """
 
     fence: Fence
     owner: Owner
     seconds: int = LEASE_S
     until: dict[str, float] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
     lost: DeriveError | None = None
 
     def check(self) -> None:
@@ -87,6 +89,7 @@ async def hold(
 
 async def _take(nodes: Reach, held: Held, taken: Callable[[str, Taken], None]) -> None:
     async def take(node: Node) -> None:
+        held.asked.add(node.name)
         await make_folder(node, held.fence.folder)
         asked = time.monotonic()
         got = await take_lease(node, held.fence.folder, held.fence.nonce, held.owner, held.seconds)
@@ -99,28 +102,37 @@ async def _take(nodes: Reach, held: Held, taken: Callable[[str, Taken], None]) -
 
 
 async def _renew(nodes: Reach, held: Held, on_lost: Callable[[], None], every_s: float) -> None:
+    """Renew each node's lease by itself: one that does not answer keeps no other waiting."""
+    await asyncio.gather(*(_renew_one(nodes, name, held, on_lost, every_s) for name in nodes.names))
+
+
+async def _renew_one(nodes: Reach, name: str, held: Held, on_lost: Callable[[], None], every_s: float) -> None:
     """Renew time and again; a node that cannot be asked has its lease until that has run out."""
     while True:
         await asyncio.sleep(every_s)
-        answers = await nodes.each(lambda node: _renew_one(node, held))
-        for name, answer in answers.items():
-            if not isinstance(answer, DeriveError) or held.lost is not None:
-                continue
-            if isinstance(answer, Fenced) or time.monotonic() > held.until[name]:
-                held.lost = answer
-                on_lost()
+        error = await _renewed(nodes, name, held)
+        is_gone = isinstance(error, Fenced) or (error is not None and time.monotonic() > held.until[name])
+        # That another has a node is worse than that one does not answer, and told all the same.
+        if is_gone and not held.is_another and (held.lost is None or isinstance(error, Fenced)):
+            held.lost = error
+            on_lost()
 
 
-async def _renew_one(node: Node, held: Held) -> None:
+async def _renewed(nodes: Reach, name: str, held: Held) -> DeriveError | None:
+    """Renew a node's lease; returns why that could not be."""
     asked = time.monotonic()
     try:
-        await asyncio.wait_for(renew_lease(node, held.fence, held.seconds), held.seconds / 3)
-    except TimeoutError as error:
-        raise NodeSlow("no answer in time", node=node.name, effect="lease-renew") from error
-    held.until[node.name] = asked + held.seconds
+        async with asyncio.timeout(held.seconds / 3):
+            await nodes.all_of(lambda node: renew_lease(node, held.fence, held.seconds), only=[name])
+    except TimeoutError:
+        return NodeSlow("no answer in time", node=name, effect="lease-renew")
+    except DeriveError as error:
+        return error
+    held.until[name] = asked + held.seconds
+    return None
 
 
 async def _free(nodes: Reach, held: Held) -> None:
     """Give back what was taken, or may have been; a node that does not answer keeps its lease until that runs out."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(nodes.each(lambda node: free_lease(node, held.fence)), _FREE_S)
+        await asyncio.wait_for(nodes.each(lambda node: free_lease(node, held.fence), held.asked), _FREE_S)

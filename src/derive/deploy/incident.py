@@ -18,6 +18,7 @@ from typing import Final
 
 from derive.canonical import Json
 from derive.deploy.guard_records import GuardKill, guard_ended, guard_text
+from derive.deploy.kernel_log import KernelKill, kernel_text
 from derive.deploy.model import Container, GuardSeen, Served
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
@@ -29,7 +30,9 @@ _ENGINE_ENDED: Final = 255
 """What an engine gives a container that it finds ended, and did not see end."""
 _SECOND: Final = 1_000_000_000
 _GUARD_SLACK_S: Final = 120
-"""A guard's record is of this end when it was written at most so long before or after: its clock counts seconds."""
+"""A guard's record is of this end when it was written at most so long before or after."""
+_START_SLACK_S: Final = 1
+"""An engine writes when a container started a moment after that, and a guard's clock counts whole seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +40,8 @@ class RankSeen:
     """One rank as it is now. ``container`` is None where there is none.
 
     ``trouble`` says why the node could not be asked; all else is what was last known then. ``ahead_ns`` is what its
-    clock is ahead of the operator's, ``answered_ns`` when it last answered, by the operator's clock.
+    clock is ahead of the operator's, ``answered_ns`` when it last answered, by the operator's clock. ``kernel`` is what
+    the machine's kernel says that it killed in the container.
     """
 
     node: str
@@ -45,6 +49,7 @@ class RankSeen:
     container: Container | None
     guards: tuple[GuardSeen, ...] = ()
     kills: tuple[GuardKill, ...] = ()
+    kernel: KernelKill | None = None
     ahead_ns: int = 0
     answered_ns: int = 0
     trouble: str | None = None
@@ -65,6 +70,7 @@ class Death:
     at_ns: int | None
     container: Container | None
     guard: GuardKill | None = None
+    kernel: KernelKill | None = None
 
     def document(self) -> dict[str, Json]:
         """Return it as part of a record."""
@@ -81,6 +87,7 @@ class Death:
             "error": None if found is None else found.error or None,
             "finished": None if found is None else found.finished,
             "guard": None if self.guard is None else self.guard.document(),
+            "kernel": None if self.kernel is None else self.kernel.document(),
         }
 
 
@@ -144,7 +151,11 @@ class Budget:
 
 def deaths(ranks: Sequence[RankSeen]) -> tuple[Death, ...]:
     """Return the ranks that have ended, the first one first; those of which no time is known come last, by rank."""
-    found = [one for one in map(_death, ranks) if one is not None]
+    return in_order(one for one in map(_death, ranks) if one is not None)
+
+
+def in_order(found: Iterable[Death]) -> tuple[Death, ...]:
+    """Return deaths, the first one first; those of which no time is known come last, by rank."""
     return tuple(sorted(found, key=lambda one: (one.at_ns is None, one.at_ns or 0, one.rank)))
 
 
@@ -164,8 +175,11 @@ def engine_ns(text: str | None) -> int | None:
 def exit_text(container: Container) -> str:
     """Say how a container ended, as its engine knows it."""
     code = container.exit_code
-    if container.oom_killed:
+    if container.oom_killed and code == _KILLED:
         return f"killed by the kernel for want of memory (OOM), exit code {code}"
+    if container.oom_killed:
+        # The engine says so of any process in it: the rank itself may have ended for want of a child.
+        return f"a process of it was killed by the kernel for want of memory (OOM), and it ended with exit code {code}"
     if code is None:
         return f"it is {container.state}"
     if code == _TOLD_TO_STOP:
@@ -191,8 +205,10 @@ def _death(rank: RankSeen) -> Death | None:
             return _of(rank, "unguarded", guard_ended(rank.guards) or "no memory guard is at work any more", None)
         return None
     ended = engine_ns(found.finished)
-    kill = _kill_of(rank.kills, ended)
+    kill = _kill_of(rank.kills, engine_ns(found.started), ended)
     at_ns = None if ended is None else ended - rank.ahead_ns
+    if rank.kernel is not None:
+        return _of(rank, "oom", f"{kernel_text(rank.kernel)}, exit code {found.exit_code}", at_ns, kill)
     if kill is not None and not found.oom_killed:
         return _of(rank, "guard", guard_text(kill), at_ns, kill)
     if not found.oom_killed and found.exit_code in (_KILLED, _TOLD_TO_STOP):
@@ -211,12 +227,27 @@ def _kind(found: Container) -> str:
 
 
 def _of(rank: RankSeen, kind: str, why: str, at_ns: int | None, kill: GuardKill | None = None) -> Death:
-    return Death(node=rank.node, rank=rank.rank, kind=kind, why=why, at_ns=at_ns, container=rank.container, guard=kill)
+    return Death(
+        node=rank.node,
+        rank=rank.rank,
+        kind=kind,
+        why=why,
+        at_ns=at_ns,
+        container=rank.container,
+        guard=kill,
+        kernel=rank.kernel,
+    )
 
 
-def _kill_of(kills: Iterable[GuardKill], ended_ns: int | None) -> GuardKill | None:
-    """Return the guard's record of this end: the newest that was written about then, by the node's one clock."""
+def _kill_of(kills: Iterable[GuardKill], started_ns: int | None, ended_ns: int | None) -> GuardKill | None:
+    """Return the guard's record of this end: the newest that was written about then, by the node's one clock.
+
+    A record from before the container started is of the one before it.
+    """
     if ended_ns is None:
         return None
-    near = [one for one in kills if abs(one.at_s - ended_ns // _SECOND) <= _GUARD_SLACK_S]
+    first = ended_ns // _SECOND - _GUARD_SLACK_S
+    if started_ns is not None:
+        first = max(first, started_ns // _SECOND - _START_SLACK_S)
+    near = [one for one in kills if first <= one.at_s <= ended_ns // _SECOND + _GUARD_SLACK_S]
     return max(near, key=lambda one: one.at_s, default=None)

@@ -42,6 +42,7 @@ MOST_LOGS: Final = 64
 """Folders of logs that are kept; the oldest go first."""
 
 _LARGEST_FACTS = 8 << 20
+_TIME_LONG = len("20260102T030405Z")
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -144,11 +145,10 @@ class Kept:
         Logs are files ``NODE.log``.
         """
         logs = self.folder / "logs"
-        infix = "" if service is None else f"-{_fit(service)}-"
+        begins = "" if service is None else f"-{_fit(service)}-"
         found = logs.glob(f"*/{_fit(node)}.log") if logs.is_dir() else ()
-        return max(
-            (path for path in found if infix in path.parent.name), key=lambda path: path.parent.name, default=None
-        )
+        mine = [path for path in found if path.parent.name[_TIME_LONG:].startswith(begins)]
+        return max(mine, key=lambda path: path.parent.name, default=None)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -17,6 +17,7 @@ from typing import Any
 from derive.canonical import Json
 from derive.deploy.machine_values import (
     MEMORY_SAVER,
+    PACKING,
     Disk,
     EngineSeen,
     Machine,
@@ -31,6 +32,7 @@ from derive.records.model import record
 
 __all__ = [
     "MEMORY_SAVER",
+    "PACKING",
     "TAG",
     "Disk",
     "EngineSeen",

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from derive.canonical import Json
 from derive.fabric.facts import NodeFacts
 
-MEMORY_SAVER = "dgx_spark_memory_saver"
-"""The kernel module of the package ``dgx-spark-memory-saver``."""
+MEMORY_SAVER = "nvidia_uvm"
+"""The module that the memory saver is: NVIDIA's own, patched. Its package's version is not the module's."""
+PACKING = "uvm_pack_sysmem_leaf_tables"
+"""The parameter that the patched module alone has: whether it packs page tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

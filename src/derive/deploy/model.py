@@ -79,12 +79,35 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Aside:
+    """What a deploy stops on a node to make room: a container or another service; ``guard`` is a unit, or None."""
+
+    kind: str
+    name: str
+    running: bool
+    guard: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """What a node was in before a deploy that is not over, and so what the next one that fails goes back to.
+
+    ``current`` is what its link led to, ``running`` whether the service was to run, ``aside`` what was stopped beside.
+    """
+
+    current: Served | None
+    running: bool
+    aside: tuple[Aside, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeState:
     """What a node remembers of a service between deploys: ``{folder}/{service}/state.json``.
 
     ``step`` is that of the deploy that wrote it, or ``serving`` when it was done, ``stopped`` after a stop, ``failed``
     when neither the new nor the former release came up. ``wanted`` is what that deploy was to bring, ``current`` what
     the links and units on the node stand for, ``healthy`` what was once observed as it should be, newest first.
+    ``before`` is there from the step ``stop`` on, until all is well, or all is as it was.
     """
 
     service: str
@@ -94,6 +117,7 @@ class NodeState:
     current: Served | None
     healthy: tuple[Served, ...]
     at_s: int
+    before: Before | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +166,8 @@ class GuardSeen:
     """A memory guard as it is seen: its phase, whether its process lives, and what its ready file says.
 
     ``code`` is the exit code of one that has ended (docs/memory-guard.md); minus the signal's number where a signal
-    ended it.
+    ended it. None while it lives, and where nobody knows it any more: systemd forgets a unit that ended well, not one
+    that failed.
     """
 
     phase: str

@@ -26,6 +26,7 @@ from derive.deploy.refusals import no_answer, refusal
 from derive.deploy.ssh_config import SshSettings, Way, way_to
 from derive.deploy.unreachable import unreachable
 from derive.errors import DeriveError
+from derive.words import one_line
 
 if TYPE_CHECKING:
     import asyncssh
@@ -74,11 +75,22 @@ class Node:
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _failed: tuple[float, DeriveError] | None = None
+    _opened: int = 0
 
     @property
     def is_connected(self) -> bool:
         """Whether there is a connection that is not known to be lost."""
         return self._connection is not None and not self._connection.is_closed()
+
+    @property
+    def connection_number(self) -> int:
+        """Which connection this is, from 1; 0 where there is none. Another than before: one was lost meanwhile."""
+        return self._opened if self.is_connected else 0
+
+    @property
+    def engine_socket(self) -> str:
+        """Where the container engine listens on the node."""
+        return self._settings.engine_socket
 
     async def connect(self) -> None:
         """Open the connection unless there is one.
@@ -98,8 +110,15 @@ class Node:
                 self._failed = (time.monotonic(), error)
                 raise
             self._failed = None
+            self._opened += 1
             if self._engine.client is not None:
-                await self._listen()
+                try:
+                    await self._listen()
+                except DeriveError:
+                    # Half of the way would be taken for all of it by whoever asks next.
+                    self._connection.abort()
+                    self._connection = None
+                    raise
 
     async def _open(self) -> asyncssh.SSHClientConnection:
         import asyncssh
@@ -202,11 +221,14 @@ class Node:
         async with self._asking:
             await self.connect()
             if self._engine.client is None:
+                number = self.connection_number
                 try:
                     await self._listen()
                     url = f"unix://{self._engine.path}"
                     opened = await asyncio.to_thread(DockerClient, base_url=url, version="auto", timeout=120)
                 except DockerException as error:
+                    if self.connection_number != number:
+                        raise self._lost("engine", one_line(str(error))[:200]) from error
                     raise await self._engine_refuses(error) from error
                 self._engine.client = opened
             return self._engine.client
@@ -258,10 +280,12 @@ class Node:
         from derive.deploy.engines import EngineGone
 
         client = await self.open_engine()
+        number = self.connection_number
         try:
             return await asyncio.to_thread(function, client, *args, **kwargs)
         except EngineGone as error:
-            if not self.is_connected:
+            # Somebody else who asks the node may have opened it anew already.
+            if self.connection_number != number:
                 raise self._lost("engine", error.detail[0] if error.detail else "") from error
             raise EngineRefuses(
                 error.message, node=self.name, effect=function.__name__, detail=error.detail, hint=error.hint

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from derive.canonical import Digest, Json
-from derive.deploy.model import NodeState, Served
+from derive.deploy.model import Aside, Before, NodeState, Served
 from derive.errors import Corrupt, expected_got
 
 STATE_TAG = "deploy-state/1"
@@ -26,6 +26,7 @@ def state_document(state: NodeState) -> dict[str, Json]:
         "current": None if state.current is None else state.current.document(),
         "healthy": [served.document() for served in state.healthy],
         "at_s": state.at_s,
+        "before": None if state.before is None else _before_document(state.before),
     }
 
 
@@ -45,6 +46,7 @@ def parse_state(value: Json, where: str) -> NodeState:
             current=_served_or_none(document["current"]),
             healthy=tuple(parse_served(served) for served in document["healthy"]),
             at_s=int(document["at_s"]),
+            before=None if document["before"] is None else _before(document["before"]),
         )
     except (TypeError, KeyError, ValueError) as error:
         got = f"no {error}" if isinstance(error, KeyError) else str(error)
@@ -70,3 +72,29 @@ def parse_served(value: Json) -> Served:
 
 def _served_or_none(value: Json) -> Served | None:
     return None if value is None else parse_served(value)
+
+
+def _before_document(before: Before) -> dict[str, Json]:
+    return {
+        "current": None if before.current is None else before.current.document(),
+        "running": before.running,
+        "aside": [
+            {"kind": one.kind, "name": one.name, "running": one.running, "guard": one.guard} for one in before.aside
+        ],
+    }
+
+
+def _before(document: Any) -> Before:
+    return Before(
+        current=_served_or_none(document["current"]),
+        running=bool(document["running"]),
+        aside=tuple(
+            Aside(
+                kind=str(one["kind"]),
+                name=str(one["name"]),
+                running=bool(one["running"]),
+                guard=None if one["guard"] is None else str(one["guard"]),
+            )
+            for one in document["aside"]
+        ),
+    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from derive.canonical import Digest, Json
 from derive.deploy.consents import Consent, Foreign, InTheWay, Needed, Running, missing, running, running_text
-from derive.deploy.former import former_of
+from derive.deploy.former import Standing, Stood, former_of
 from derive.deploy.history import Deployed, expected_seconds
 from derive.deploy.machine_values import Machine
 from derive.deploy.model import Container, NodeState, Served, Step, Target
@@ -60,7 +60,8 @@ class Plan:
 
     ``refusals`` are what the records refuse, ``findings`` what the machines' facts say, ``needed`` the consents, and
     ``given`` those that were given. ``former`` is what it goes back to when it fails, None where that is nothing.
-    ``past`` is how many deploys of the shape went well. ``notes`` stand against nothing.
+    ``aside`` are containers that no deploy started, and that come back then. ``past`` is how many deploys of the shape
+    went well. ``notes`` stand against nothing. ``only_ahead``: image and files are brought, and no more.
     """
 
     served: Served
@@ -80,6 +81,8 @@ class Plan:
     former: Served | None
     situation: Situation | None = None
     notes: tuple[str, ...] = field(default=())
+    aside: tuple[str, ...] = field(default=())
+    only_ahead: bool = False
 
     @property
     def may_apply(self) -> bool:
@@ -137,10 +140,12 @@ class Plan:
             "refusals": [{"where": one.where, "message": one.message, "hint": one.hint} for one in self.refusals],
             "findings": [one.document() for one in self.findings],
             "former": None if self.former is None else self.former.document(),
+            "aside": list(self.aside),
             "situation": None if self.situation is None else self.situation.document(),
             "seen_s": self.seen_s,
             "may_apply": self.may_apply,
             "is_running": self.is_running,
+            "only_ahead": self.only_ahead,
             "notes": list(self.notes),
         }
 
@@ -156,8 +161,13 @@ def make(
     refusals: Sequence[Problem] = (),
     findings: Sequence[Finding] = (),
     notes: Sequence[str] = (),
+    others: Sequence[Standing] = (),
+    only_ahead: bool = False,
 ) -> Plan:
-    """Make the plan of a deploy; ``seen`` None: no node was asked, and what runs there is unknown."""
+    """Make the plan of a deploy; ``seen`` None: no node was asked, and what runs there is unknown.
+
+    ``others`` are what is stopped beside the service's own container.
+    """
     served = target.served
     nodes = tuple(_nodes(target, site, seen))
     known = [one.move_bytes for one in nodes if one.move_bytes is not None]
@@ -178,9 +188,11 @@ def make(
         refusals=tuple(refusals),
         findings=tuple(findings),
         seen_s=None if seen is None else seen.seen_s,
-        former=None if seen is None else _former(seen, target.service),
+        former=None if seen is None else _former(seen, others, target.service),
         situation=None if seen is None else seen.situation,
         notes=tuple(notes),
+        aside=tuple(sorted({one.name for one in others if one.kind is Stood.CONTAINER and one.running})),
+        only_ahead=only_ahead,
     )
 
 
@@ -201,9 +213,9 @@ def _nodes(target: Target, site: SiteInput, seen: Seen | None) -> list[NodePlan]
     ]
 
 
-def _former(seen: Seen, service: str) -> Served | None:
+def _former(seen: Seen, others: Sequence[Standing], service: str) -> Served | None:
     """Return the release that is started again when the deploy fails."""
-    former = former_of(seen.states, seen.containers, (), service=service)
+    former = former_of(seen.states, seen.containers, others, service=service)
     return former.served if former.starts else None
 
 

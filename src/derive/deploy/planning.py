@@ -7,7 +7,7 @@ Core: no IO.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from derive.deploy import consents, plan, policy, preflight
@@ -15,6 +15,7 @@ from derive.deploy.consents import Consent, Foreign
 from derive.deploy.former import Standing as Stands
 from derive.deploy.former import Stood
 from derive.deploy.recovery_known import remembered
+from derive.errors import Problem
 from derive.render.plan import LAUNCH_BUNDLE_LABEL
 
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What an operator asked for. ``adopt`` names a container that may be stopped whatever it is, None for none."""
+    """What an operator asked for. ``adopt`` names a container that may be stopped whatever it is, None for none.
+
+    ``only_ahead``: nothing that serves is touched, so that nobody has to agree to anything that ends.
+    """
 
     target: Target
     site: SiteInput
@@ -37,6 +41,7 @@ class Asked:
     consents: frozenset[Consent]
     adopt: str | None = None
     notes: tuple[str, ...] = ()
+    only_ahead: bool = False
 
     @property
     def is_experiment(self) -> bool:
@@ -55,15 +60,22 @@ def planned(asked: Asked, seen: Seen | None) -> Plan:
         seen,
         asked.history,
         given,
-        needed=_needed(asked, seen, running),
-        refusals=policy.refusals(target, asked.standing, experiment=asked.is_experiment),
+        needed=() if asked.only_ahead else _needed(asked, seen, running),
+        refusals=(
+            *policy.refusals(target, asked.standing, experiment=asked.is_experiment),
+            *(() if seen is None or asked.only_ahead else dict.fromkeys(_taken_names(asked, seen))),
+        ),
         findings=() if seen is None else _findings(asked, seen, given),
         notes=asked.notes,
+        others=() if seen is None else standing_in_the_way(asked, seen),
+        only_ahead=asked.only_ahead,
     )
 
 
 def _given(asked: Asked, running: Mapping[str, Running]) -> frozenset[Consent]:
     """Return what was agreed to: to name a container that stands in the way is to agree that it is replaced."""
+    if asked.only_ahead:
+        return asked.consents | {Consent.REPLACE}
     every = [one for ones in running.values() for one in ones]
     is_adopted = all(isinstance(one, Foreign) and one.container.name == asked.adopt for one in every)
     return asked.consents | {Consent.REPLACE} if every and is_adopted else asked.consents
@@ -100,22 +112,37 @@ def _needed(asked: Asked, seen: Seen | None, running: Mapping[str, Running]) -> 
 
 
 def standing_in_the_way(asked: Asked, seen: Seen) -> tuple[Stands, ...]:
-    """Return what is stopped beside the service's own container, node by node."""
-    found = {(name, one.container.name): one.container for name, one in _foreign(asked, seen)}
-    return (*(_stands(name, container) for (name, _), container in found.items()), *_left_aside(seen))
+    """Return what is stopped beside the service's own container, node by node.
+
+    What a deploy that is not over has stopped, as its node remembers, is among it: it ran before that one.
+    """
+    found = {(name, one.container.name): _stands(name, one.container) for name, one in _foreign(asked, seen)}
+    for one in _left_aside(seen):
+        now = found.get((one.node, one.name))
+        found[one.node, one.name] = one if now is None or not now.running else replace(one, running=True)
+    return tuple(found.values())
 
 
 def _left_aside(seen: Seen) -> Iterator[Stands]:
-    """Yield what a deploy that was cut off put aside, while no deploy of ours ever came to be healthy there."""
-    for node, containers in seen.containers.items():
-        state = seen.states.get(node)
-        if state is None or state.healthy:
-            continue
-        for one in containers:
-            if one.name.endswith(consents.ASIDE):
-                name = one.name.removesuffix(consents.ASIDE)
-                guard = f"{name}-memguard.service"
-                yield Stands(node=node, kind=Stood.CONTAINER, name=name, container=one.id, running=True, guard=guard)
+    for node, state in seen.states.items():
+        names = {one.name: one.id for one in seen.containers.get(node, ())}
+        for one in () if state is None or state.before is None else state.before.aside:
+            kind = Stood(one.kind)
+            there = names.get(f"{one.name}{consents.ASIDE}", names.get(one.name))
+            if kind is Stood.SERVICE or there is not None:
+                yield Stands(
+                    node=node, kind=kind, name=one.name, container=there or "", running=one.running, guard=one.guard
+                )
+
+
+def _taken_names(asked: Asked, seen: Seen) -> Iterator[Problem]:
+    """Yield each name under which a container would stand aside that another one has already."""
+    names = {node: {one.name for one in found} for node, found in seen.containers.items()}
+    for node, one in _foreign(asked, seen):
+        aside = f"{one.container.name}{consents.ASIDE}"
+        if not one.labelled and aside in names[node]:
+            message = f"{one.container.name} cannot be kept as {aside}: that is there already"
+            yield Problem(where=node, message=message, hint=f"where nobody wants it any more: docker rm {aside}")
 
 
 def _stands(node: str, container: Container) -> Stands:

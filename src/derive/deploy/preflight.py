@@ -33,7 +33,7 @@ __all__ = ["Finding", "Severity", "Wanted", "judge", "wanted"]
 
 _ENGINE_ROOTS = ("/var/lib/docker", "/var/lib/containerd")
 """Where engines keep images unless they are told otherwise."""
-_MODULES = ("nvidia", "nvidia_uvm", "nvidia_peermem", MEMORY_SAVER)
+_MODULES = ("nvidia", MEMORY_SAVER, "nvidia_peermem")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +103,7 @@ def judge(
             in_the_way=in_the_way.get(node.name, ()),
             move_bytes=(moves or {}).get(node.name),
             consents=consents,
+            hosts={name: one.host for name, one in machines.items()},
         )
         found += _of_node(given)
         if has_image is not None and machine.engine is not None:

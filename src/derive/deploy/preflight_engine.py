@@ -52,7 +52,7 @@ def _groups(given: OneNode, engine: EngineSeen) -> Iterator[Finding]:
     """Yield where the guard would look at another control group than the container's, or limits do not hold."""
     if given.launch.guard and given.machine.systemd is not None:
         if engine.cgroup_driver != "systemd":
-            fix = 'say "exec-opts": ["native.cgroupdriver=systemd"] in /etc/docker/daemon.json'
+            fix = 'say "exec-opts": ["native.cgroupdriver=systemd"] in /etc/docker/daemon.json, and restart it'
             said = expected_got("systemd", engine.cgroup_driver)
             yield given.error("engine.cgroup-driver", "Docker makes control groups past systemd", said, fix)
         elif given.machine.cgroup != 2 and engine.cgroup_version != 2:

@@ -7,7 +7,7 @@ Core: no IO. Standard library only.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from derive.canonical import Json
@@ -58,7 +58,8 @@ class OneNode:
     """What a rule about a node is given.
 
     ``containers`` is None where nobody looked at what runs now: what changes from minute to minute is not judged then.
-    ``in_the_way`` is what a deploy ends there. ``move_bytes`` is None where it is unknown.
+    ``in_the_way`` is what a deploy ends there. ``move_bytes`` is None where it is unknown. ``hosts`` is what each
+    machine calls itself, by node.
     """
 
     target: Target
@@ -70,6 +71,7 @@ class OneNode:
     in_the_way: Running
     move_bytes: int | None
     consents: Collection[Consent]
+    hosts: Mapping[str, str] = field(default_factory=dict)
 
     def error(self, check: str, message: str, detail: tuple[str, ...] = (), fix: str | None = None) -> Finding:
         """Return a finding that stands against the deploy."""

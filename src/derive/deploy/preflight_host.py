@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from derive.deploy.machine_values import MEMORY_SAVER, Machine
+from derive.deploy.machine_values import MEMORY_SAVER, PACKING, Machine
 from derive.deploy.preflight_finding import Finding, OneNode
 from derive.errors import expected_got
 from derive.recipes.resolved import HostPolicy
@@ -18,8 +18,6 @@ _PYTHON = (3, 8)
 _SYSTEMD = 249
 _SKEW_NS = 2_000_000_000
 _ARCHITECTURES = {"linux/amd64": "x86_64", "linux/arm64": "aarch64"}
-_PACKING = "packing"
-"""The parameter of the memory saver's module that says whether it does anything."""
 
 
 def host_findings(given: OneNode) -> Iterator[Finding]:
@@ -87,28 +85,34 @@ def _swap(given: OneNode, policy: HostPolicy) -> Iterator[Finding]:
 
 
 def _saver(given: OneNode, policy: HostPolicy) -> Iterator[Finding]:
-    """Yield what is wrong with the memory saver: whether it is loaded, and which one."""
+    """Yield what is wrong with the memory saver: whether it is loaded, which one, and whether it does anything.
+
+    The version is its package's, of which the kernel does not know: what is loaded is told by the srcversion.
+    """
     module = given.machine.modules.get(MEMORY_SAVER)
-    if policy.memory_saver is False and module is not None:
-        yield given.error(
-            "host.memory-saver", f"{MEMORY_SAVER} is loaded", fix=f"unload it: sudo modprobe -r {MEMORY_SAVER}"
-        )
+    packs = None if module is None else module.parameters.get(PACKING)
+    if policy.memory_saver is False and packs is not None:
+        fix = "remove it, and boot: docs/setup.md"
+        yield given.error("host.memory-saver", f"the memory saver is loaded, as {MEMORY_SAVER}", fix=fix)
     if policy.memory_saver is True and module is None:
         fix = f"load it: sudo modprobe {MEMORY_SAVER}; docs/setup.md"
-        yield given.error("host.memory-saver", f"{MEMORY_SAVER} is not loaded", fix=fix)
+        yield given.error("host.memory-saver", f"{MEMORY_SAVER} is not loaded, which the memory saver is", fix=fix)
     if policy.memory_saver is True and module is not None:
-        for key, expected, got in (
-            ("memory-saver-version", policy.memory_saver_version, module.version),
-            ("memory-saver-srcversion", policy.memory_saver_srcversion, module.srcversion),
-        ):
-            if expected is not None and expected != got:
-                said = expected_got(expected, "not known" if got is None else got)
-                fix = "install that version, and boot: docs/setup.md"
-                yield given.error(f"host.{key}", f"{MEMORY_SAVER} is another than the recipe asks for", said, fix)
-        if module.parameters.get(_PACKING, "Y") not in ("Y", "1"):
-            said = expected_got("Y", module.parameters[_PACKING])
-            fix = f"write Y to /sys/module/{MEMORY_SAVER}/parameters/{_PACKING}"
-            yield given.error("host.memory-saver", f"{MEMORY_SAVER} is loaded, and does not pack", said, fix)
+        if packs not in ("Y", "1"):
+            got = "no such parameter: it is not the memory saver's" if packs is None else packs
+            said = expected_got(f"{PACKING} Y", got)
+            fix = "install the memory saver for this kernel, and boot: docs/setup.md"
+            yield given.error("host.memory-saver", f"{MEMORY_SAVER} does not save memory", said, fix)
+        wanted = policy.memory_saver_srcversion
+        if wanted is not None and wanted != module.srcversion:
+            said = expected_got(wanted, module.srcversion or "not known")
+            fix = f"install version {policy.memory_saver_version or 'that is meant'}, and boot: docs/setup.md"
+            message = f"{MEMORY_SAVER} is another than the recipe asks for"
+            yield given.error("host.memory-saver-srcversion", message, said, fix)
+        if wanted is None and policy.memory_saver_version is not None:
+            message = f"whether the memory saver is version {policy.memory_saver_version} cannot be told"
+            fix = "name its host.memory-saver-srcversion in the recipe"
+            yield given.warn("host.memory-saver-version", message, fix=fix)
     unit = policy.memory_unit
     if unit is not None and given.machine.units.get(unit) != "active":
         said = expected_got("active", given.machine.units.get(unit) or "not there")

@@ -16,7 +16,7 @@ from derive.fabric.site_check import check_site
 from derive.words import size_text
 
 if TYPE_CHECKING:
-    from derive.fabric.site import End, Node
+    from derive.fabric.site import End
 
 _MARGIN = 256 << 20
 """Bytes that stay free beside what is known to come: caches, logs, evidence."""
@@ -49,18 +49,19 @@ def _neighbours(given: OneNode) -> Iterator[Finding]:
     nodes = given.site.site.nodes
     for _, _, here, there in given.site.site.paths_of(given.node.rank):
         seen = [one for one in told if one.interface == here.interface]
-        if seen and not any(_is(one.host, one.port, nodes[there.rank], there) for one in seen):
+        other = nodes[there.rank]
+        names = {name.partition(".")[0] for name in (other.name, other.ssh_host, given.hosts.get(other.name, ""))}
+        if seen and not any(one.host in (None, *names) and _is(one.port, there) for one in seen):
             got = ", ".join(f"{one.host or 'unknown'} {one.port or ''}".strip() for one in seen)
-            said = expected_got(f"{nodes[there.rank].name} {there.interface}", got)
+            said = expected_got(f"{other.name} {there.interface}", got)
             message = f"the cable at {here.interface} leads elsewhere"
             fix = "put it into the right port, or correct the cables in the site's file"
             yield given.error("site.cable", message, said, fix)
 
 
-def _is(host: str | None, port: str | None, node: Node, end: End) -> bool:
-    """Say whether a neighbour is the wanted one; what it does not say may be so."""
-    names = {name.partition(".")[0] for name in (node.name, node.ssh_host)}
-    return host in (None, *names) and port in (None, end.interface)
+def _is(port: str | None, end: End) -> bool:
+    """Say whether a neighbour's port may be the wanted one: some say none, or its address in place of its name."""
+    return port is None or ":" in port or port == end.interface
 
 
 def space_findings(given: OneNode) -> Iterator[Finding]:

@@ -31,7 +31,7 @@ EFFECTS: Mapping[str, str] = {
     "folder-make": "leases",
     "guard-arm": "supervise",
     "guard-place": "supervise",
-    "guard-seen": "supervise",
+    "guard-seen": "seen",
     "guard-start": "supervise",
     "guard-steady": "supervise",
     "guard-stop": "supervise",

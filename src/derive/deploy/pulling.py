@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from derive.deploy.engines import refusals
 from derive.errors import Unavailable
 
 if TYPE_CHECKING:
     import docker
 
     from derive.canonical import Digest
-
-_NOT_FOUND = 404
 
 
 class PullFailed(Unavailable):
@@ -53,10 +53,6 @@ def pull(
     Raises:
         PullFailed: with the engine's words.
     """
-    from docker.errors import DockerException
-    from requests import RequestException
-    from urllib3.exceptions import HTTPError  # the SDK lets it through where a stream breaks
-
     try:
         lines: Iterator[Mapping[str, Any]] = client.api.pull(
             repository,
@@ -72,21 +68,24 @@ def pull(
                 raise PullFailed(str(line["error"]))
             if heard.is_stopped:
                 return
-    except (DockerException, RequestException, HTTPError, OSError) as error:
+    except refusals() as error:
         raise PullFailed(str(getattr(error, "explanation", None) or error)) from error
 
 
 def remove_parts(client: docker.DockerClient, label: str) -> int:
-    """Remove the images that have a label, whose layers others hold too; returns how many went."""
-    from docker.errors import APIError
+    """Remove the images that have a label, whose layers others hold too; returns how many went.
+
+    Raises:
+        PullFailed: with the engine's words.
+    """
+    from docker.errors import NotFound
 
     count = 0
-    for one in client.api.images(filters={"label": label}):
-        try:
-            client.api.remove_image(one["Id"], force=True)
-        except APIError as error:
-            if error.status_code != _NOT_FOUND:
-                raise PullFailed(str(error.explanation or error)) from error
-        else:
-            count += 1
+    try:
+        for one in client.api.images(filters={"label": label}):
+            with suppress(NotFound):
+                client.api.remove_image(one["Id"], force=True)
+                count += 1
+    except refusals() as error:
+        raise PullFailed(str(getattr(error, "explanation", None) or error)) from error
     return count

@@ -44,13 +44,13 @@ class DeployFailed(CheckFailed):
         return self._problems
 
 
-_BY_HAND = "see what each node runs: derive status; then deploy, or derive stop --apply"
-
-
 def failure_of(
-    error: DeriveError, step: Step, back: Back | None, evidence: PurePath | None, *, went: bool
+    error: DeriveError, step: Step, back: Back | None, evidence: PurePath | None, *, went: bool, following: str = ""
 ) -> DeriveError:
-    """Return the error of a deploy: as it is where nothing had been moved (``went``), else with how going back went."""
+    """Return the error of a deploy: as it is where nothing had been moved (``went``), else with how going back went.
+
+    ``following`` is what to do next where not all is as it was.
+    """
     if not went:
         return error
     logs = () if evidence is None else (f"logs      {evidence}",)
@@ -58,24 +58,29 @@ def failure_of(
         Problem(where=one.where, message=f"{step.value}: {one.message}", detail=(*one.detail, *logs), hint=one.hint)
         for one in error.problems()
     ]
-    if back is None:
-        message = "another deploy has the nodes now: nothing was undone"
-        problems.append(Problem(where="", message=message, hint="see what they run: derive status"))
+    if back is None and changes_machines(step):
+        problems.append(Problem(where="", message="another deploy has the nodes now: nothing was undone"))
     for node, trouble in () if back is None else back.errors.items():
         problems += [
-            Problem(where=node or one.where, message=f"going back: {one.message}", detail=one.detail, hint=_BY_HAND)
+            Problem(where=node or one.where, message=f"going back: {one.message}", detail=one.detail)
             for one in trouble.problems()
         ]
     is_whole = back is not None and back.is_whole
-    problems.append(Problem(where="", message=_left(step, back)))
+    problems.append(_left(step, back, following))
     return DeployFailed(problems, exit_code=130 if is_whole and isinstance(error, Interrupted) else 1)
 
 
-def _left(step: Step, back: Back | None) -> str:
-    if back is None or not back.is_whole:
-        return f"the deploy failed at {step.value}, and not all is as it was before"
+def _left(step: Step, back: Back | None, following: str) -> Problem:
+    """Return what the nodes were left with, and what to do next where that is not what ran before."""
+    ended = f"the deploy ended at {step.value}"
     if not changes_machines(step):
-        return f"the deploy ended at {step.value}: what ran was not touched"
+        return Problem(where="", message=f"{ended}: what ran was not touched")
+    if back is None or not back.is_whole:
+        left = {} if back is None else back.left
+        width = max((len(node) for node in left), default=0) + 2
+        detail = tuple(f"{node.ljust(width)}{text}" for node, text in left.items())
+        message = f"{ended}, and not all is as it was before"
+        return Problem(where="", message=message, detail=detail, hint=following or None)
     if back.to is None:
-        return f"the deploy ended at {step.value}: all is as it was before, with nothing running"
-    return f"the deploy ended at {step.value}: {back.to.release} ({back.to.launch_bundle.short}) runs again"
+        return Problem(where="", message=f"{ended}: all is as it was before, with nothing running")
+    return Problem(where="", message=f"{ended}: {back.to.release} ({back.to.launch_bundle.short}) runs again")

@@ -7,6 +7,7 @@ Edge: SSH connections, a private folder for the engines' sockets.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
@@ -86,6 +87,8 @@ async def connect(
     Raises:
         NodeUnreachable: or ``SeveralNodes``, when nodes are not reached, all of them.
     """
+    # A connection that was lost is told by whoever used it; asyncio would warn of each byte that nobody takes any more.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory(prefix="derive-", dir=_runtime_folder()) as folder:
         settings = settings or ssh_settings(os.environ)
         every = tuple(

@@ -16,6 +16,7 @@ from derive.deploy import arming, engines
 from derive.deploy.effects import put_file, read_files, run_fenced, unit_states
 from derive.deploy.former import Standing, Stood
 from derive.deploy.node_errors import EffectFailed
+from derive.render.plan import LAUNCH_BUNDLE_LABEL
 
 if TYPE_CHECKING:
     from derive.deploy.lease import Fence
@@ -37,6 +38,10 @@ async def put_aside(work: Work, node: Node, one: Standing) -> str:
         await arming.stop(node, one.name, fence=work.held.fence, seconds=STOP_S)
         return f"{one.name} stopped"
     guard = "" if one.guard is None else await stop_guard(node, work.held.fence, one.guard, _noted(work, one))
+    found = {seen.name: seen for seen in await node.ask(engines.containers, [one.name, one.aside])}
+    if one.aside in found and (one.name not in found or LAUNCH_BUNDLE_LABEL in found[one.name].labels):
+        # A deploy that was cut off put it there; what has its name since then is that deploy's own.
+        return f"{guard}{one.name} is kept as {one.aside}"
     await node.ask(engines.stop, one.name, STOP_S)
     await node.ask(engines.rename, one.name, one.aside)
     return f"{guard}{one.name} stopped, and kept as {one.aside}"
@@ -45,9 +50,7 @@ async def put_aside(work: Work, node: Node, one: Standing) -> str:
 async def put_back(work: Work, node: Node, one: Standing) -> str:
     """Undo :func:`put_aside`, however far that came; what did not run before is not started."""
     if one.kind is Stood.SERVICE:
-        if one.running:
-            await _systemctl(node, work.held.fence, "start", f"derive-{one.name}.service")
-        return f"{one.name} runs again" if one.running else ""
+        return await _start_service(work, node, one.name) if one.running else ""
     names = {found.name for found in await node.ask(engines.containers, [one.name, one.aside])}
     if one.aside in names and one.name not in names:
         await node.ask(engines.rename, one.aside, one.name)
@@ -56,6 +59,16 @@ async def put_back(work: Work, node: Node, one: Standing) -> str:
     guard = await _start_guard(work, node, one)
     await node.ask(engines.start, one.name)
     return f"{guard}{one.name} runs again"
+
+
+async def _start_service(work: Work, node: Node, name: str) -> str:
+    if not await _has_systemd(node):
+        message = f"{name} was stopped to make room, and is not started by itself"
+        raise EffectFailed(
+            message, node=node.name, effect="start", hint=f"which release that was: derive status {name}"
+        )
+    await _systemctl(node, work.held.fence, "start", f"derive-{name}.service")
+    return f"{name} runs again"
 
 
 def _noted(work: Work, one: Standing) -> str:

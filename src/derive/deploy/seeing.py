@@ -101,7 +101,14 @@ async def _engine(node: Node) -> tuple[Mapping[str, Json] | None, tuple[Containe
 
 def _wanted(target: Target, rank: int) -> Wanted:
     asked = wanted(target, rank)
-    return Wanted(folders=asked.disks, mounts=asked.paths, ports=asked.ports, modules=asked.modules, units=asked.units)
+    return Wanted(
+        folders=asked.disks,
+        mounts=asked.paths,
+        ports=asked.ports,
+        modules=asked.modules,
+        units=asked.units,
+        lldp=True,
+    )
 
 
 def _seen(target: Target, looks: Mapping[str, NodeLook], now_s: int, own: str | None) -> Seen:

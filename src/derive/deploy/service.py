@@ -24,7 +24,6 @@ from derive.deploy.target import SITE_HINT, Aimed, aim
 from derive.errors import DeriveError, InputErrors, Missing
 from derive.fabric.places import find_site, read_site
 from derive.render.chosen import Chosen
-from derive.words import near
 
 if TYPE_CHECKING:
     from derive.deploy.conduct import Ended
@@ -38,7 +37,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a person asked for, as typed. ``branch`` is what counts as published, None for the usual one."""
+    """What a person asked for, as typed. ``branch`` is what counts as published, None for the usual one.
+
+    ``only_ahead``: image and files are brought, and nothing that serves is touched.
+    """
 
     root: Path
     store: Path
@@ -49,6 +51,7 @@ class Wish:
     consents: frozenset[Consent]
     branch: str | None = None
     adopt: str | None = None
+    only_ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +73,27 @@ def prepare(wish: Wish) -> Prepared:
     aimed = aim(wish.root, wish.release, Chosen(shape=wish.shape, site=wish.site), wish.environ, wish.store)
     kept = Kept.of(aimed.site.site.name, wish.environ)
     experiment = Consent.EXPERIMENT in wish.consents
+    history, notes = recorded(kept)
     asked = Asked(
         target=aimed.target,
         site=aimed.site,
         standing=standing(wish.root, aimed, int(time.time()), branch=wish.branch, experiment=experiment),
-        history=read_deploys(kept.folder),
+        history=history,
         consents=wish.consents,
         adopt=wish.adopt,
-        notes=aimed.notes,
+        notes=(*aimed.notes, *notes),
+        only_ahead=wish.only_ahead,
     )
     return Prepared(wish=wish, aimed=aimed, asked=asked, kept=kept)
+
+
+def recorded(kept: Kept) -> tuple[tuple[Deployed, ...], tuple[str, ...]]:
+    """Return the deploys that are recorded; records that cannot be read tell no times, and stand against nothing."""
+    try:
+        return read_deploys(kept.folder), ()
+    except DeriveError as error:
+        one = error.problems()[0]
+        return (), (f"the records of deploys cannot be read: {kept.folder}/{one.where}: {one.message}",)
 
 
 def plan_stored(prepared: Prepared) -> Plan:
@@ -89,8 +103,8 @@ def plan_stored(prepared: Prepared) -> Plan:
     return planned(prepared.asked, stored(prepared.asked.target, prepared.kept))
 
 
-async def plan_seen(prepared: Prepared) -> tuple[Plan, tuple[str, ...]]:
-    """Return the plan by what the nodes say now, and notes; by what was last seen where they cannot all be asked.
+async def plan_seen(prepared: Prepared) -> tuple[Plan, tuple[DeriveError, ...]]:
+    """Return the plan by what the nodes say now; by what was last seen where they cannot all be asked, and why not.
 
     Nothing is changed on any node.
     """
@@ -100,12 +114,10 @@ async def plan_seen(prepared: Prepared) -> tuple[Plan, tuple[str, ...]]:
     target = prepared.asked.target
     async with reach(prepared.aimed.site.site, require_all=False) as reached:
         if reached.unreachable:
-            notes = [f"{name} cannot be asked: {error.message}" for name, error in reached.unreachable.items()]
-            return plan_stored(prepared), (*notes, "the plan is by what was last seen")
+            return plan_stored(prepared), tuple(reached.unreachable.values())
         looked = await look(reached, target, prepared.kept, int(time.time()))
         if looked.failed:
-            notes = [f"{name} cannot be asked: {error.message}" for name, error in looked.failed.items()]
-            return plan_stored(prepared), (*notes, "the plan is by what was last seen")
+            return plan_stored(prepared), tuple(looked.failed.values())
         moves = await moves_of(reached, target, prepared.wish.store)
     return planned(prepared.asked, replace(looked.seen, moves=moves)), ()
 
@@ -130,7 +142,7 @@ def require_local(prepared: Prepared) -> None:
         raise Refused(refusals)
 
 
-async def apply(prepared: Prepared, say: Callable[[str], None], by: str, what: str, *, only_ahead: bool) -> Ended:
+async def apply(prepared: Prepared, say: Callable[[str], None], by: str, what: str) -> Ended:
     """Deploy, or only bring image and files to the nodes; how it ended is the answer.
 
     Raises:
@@ -158,7 +170,6 @@ async def apply(prepared: Prepared, say: Callable[[str], None], by: str, what: s
         deploy=f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{token_hex(3)}",
         what=what,
         distribute=distribute_all,
-        only_ahead=only_ahead,
     )
     site = prepared.aimed.site.site
     told = Told.to(say, time.monotonic_ns, (node.name for node in site.nodes))
@@ -175,37 +186,6 @@ def aimed_again(wish: Wish, served: Served) -> Target | None:
         return None
 
 
-def last_good(environ: Mapping[str, str], site: str | None, service: str | None) -> Served:
-    """Return what last ran well of a service before what runs now, as the operator's folder has it recorded.
-
-    Raises:
-        InputErrors: when there is no site file, no such service, several of which none is named, or no such release.
-    """
-    from derive.deploy.history import last_healthy
-
-    kept = Kept.of(site_of(environ, site).name, environ)
-    history = read_deploys(kept.folder)
-    services = sorted({one.service for one in history})
-    if service is None and len(services) != 1:
-        hint = f"name one: {', '.join(services)}" if services else "deploy one: derive deploy RELEASE --shape NAME"
-        raise InputErrors.one("several services were deployed" if services else "nothing was deployed", hint=hint)
-    mine = [one for one in history if one.service == (service or services[0])]
-    if not mine:
-        message = f"no service {service!r} was deployed here"
-        raise InputErrors.one(message, hint=near(str(service), services) or f"there is {', '.join(services)}")
-    found = last_healthy(mine, _running(mine[-1]), service=mine[-1].service)
-    if found is None:
-        raise InputErrors.one("no other release ran well here before", hint="name one: derive deploy RELEASE")
-    return found
-
-
-def _running(last: Deployed) -> Served | None:
-    """Return what a deploy left running; None where it could not go back."""
-    if last.outcome == "failed":
-        return None
-    return last.served if last.outcome == "done" else last.former
-
-
 def site_of(environ: Mapping[str, str], named: str | None) -> Site:
     """Return the site that is meant; raises InputErrors where there is no site file, or it is wrong."""
     path = find_site(environ, named)
@@ -214,8 +194,8 @@ def site_of(environ: Mapping[str, str], named: str | None) -> Site:
     return read_site(path).site
 
 
-async def distribute_all(work: Work) -> int | None:
-    """Bring the image to every node; returns how many bytes were moved, None where a registry moved them.
+async def distribute_all(work: Work, target: Target) -> int | None:
+    """Bring a target's image to every node; returns how many bytes were moved, None where a registry moved them.
 
     Raises:
         DeriveError: as :func:`derive.deploy.distribute.distribute`.
@@ -230,6 +210,6 @@ async def distribute_all(work: Work) -> int | None:
         work.told.line(node, step, text)
 
     with LocalStore(work.means.store, reading=True) as store:
-        wanted = sought(work.target, store)
+        wanted = sought(target, store)
         moved = await distribute(work.reach, wanted, store, say)
     return moved_bytes(moved)

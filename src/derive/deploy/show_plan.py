@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from derive.deploy.consents import Foreign, running_text
+from derive.deploy.consents import Consent, running_text
 from derive.deploy.plan import NodePlan, Plan
 from derive.deploy.preflight_finding import Finding
 from derive.recipes.resolved import GuardPhase
@@ -24,11 +24,12 @@ _WORDS = {"startup": "at start", "steady": "then"}
 
 def plan_text(plan: Plan, width: int | None = None) -> str:
     """Return the plan's text; ``width`` is that of the terminal, None where nothing is to fit."""
+    head = ("node", "rank", "host", "to move", "stops")
     parts = [
-        [f"deploy {plan.served.release} as {plan.served.shape} at {plan.site}"],
+        [f"{'bring' if plan.only_ahead else 'deploy'} {plan.served.release} as {plan.served.shape} at {plan.site}"],
         columns(list(_what(plan)), width=width),
-        columns([("node", "rank", "host", "to move", "stops"), *map(_row, plan.nodes)], _RIGHT, width),
-        columns(list(_how(plan)), width=width),
+        columns([head, *(_row(plan, one) for one in plan.nodes)], _RIGHT, width),
+        columns(list(_ahead(plan) if plan.only_ahead else _how(plan)), width=width),
         _problems(plan, width),
         [_last(plan)],
     ]
@@ -46,10 +47,17 @@ def _what(plan: Plan) -> Iterator[tuple[str, str]]:
         yield "now", plan.situation.headline
 
 
-def _row(one: NodePlan) -> tuple[str, ...]:
+def _row(plan: Plan, one: NodePlan) -> tuple[str, ...]:
     moved = "unknown" if one.move_bytes is None else size_text(one.move_bytes)
     stops = "; ".join(map(running_text, one.stops)) or ("nothing" if one.is_looked_at else "not looked at")
+    if plan.only_ahead:
+        stops = "nothing"
     return (one.name, str(one.rank), one.host, moved, stops)
+
+
+def _ahead(plan: Plan) -> Iterator[tuple[str, str]]:
+    yield "brings", "image, launch files and guard, beside those in use; what serves goes on"
+    yield from _notes(plan)
 
 
 def _how(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -63,6 +71,10 @@ def _how(plan: Plan) -> Iterator[tuple[str, str]]:
     for index, need in enumerate(plan.needed):
         given = "given" if need.consent in plan.given else "needed"
         yield "consents" if not index else "", f"{need.consent.value} ({given}): {'; '.join(need.because)}"
+    yield from _notes(plan)
+
+
+def _notes(plan: Plan) -> Iterator[tuple[str, str]]:
     for index, note in enumerate(_warnings(plan.findings)):
         yield "note" if not index else "", note
 
@@ -88,12 +100,10 @@ def _seconds(seconds: int) -> str:
 
 def _back(plan: Plan) -> str:
     """Say what a deploy that fails goes back to."""
-    stops = [one for node in plan.nodes for one in node.stops]
-    aside = {one.container.name for one in stops if isinstance(one, Foreign) and not one.labelled}
     if plan.former is not None:
-        return f"back to {plan.former.release}"
-    if aside:
-        return f"back to what ran: {', '.join(sorted(aside))}"
+        return f"back to {', '.join((plan.former.release, *plan.aside))}"
+    if plan.aside:
+        return f"back to what ran: {', '.join(plan.aside)}"
     if not all(one.is_looked_at for one in plan.nodes):
         return "back to what serves then"
     return "the service is stopped: nothing runs that it could go back to"
@@ -121,8 +131,10 @@ def _problems(plan: Plan, width: int | None) -> list[str]:
 def _last(plan: Plan) -> str:
     served = plan.served
     options = sorted({one.consent.value for one in plan.needed} | {one.value for one in plan.given})
+    if plan.only_ahead:
+        options = ["--pull-only", *(one for one in options if one == Consent.EXPERIMENT.value)]
     command = " ".join((f"derive deploy {served.release} --shape {served.shape} --apply", *options))
-    already = "this runs already; " if plan.is_running else ""
+    already = "this runs already; " if plan.is_running and not plan.only_ahead else ""
     if not plan.may_apply:
         return f"{already}as it is, this plan cannot be applied"
     return f"{already}{'to start it again' if already else 'to do it'}: {command}"

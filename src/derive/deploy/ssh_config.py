@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from derive.errors import InputErrors
+from derive.errors import InputErrors, Problem
 
 if TYPE_CHECKING:
     import asyncssh
@@ -82,11 +82,12 @@ def way_to(host: str, user: str, settings: SshSettings) -> Way:
     """Return how a host is reached. Keys of hosts are always checked, and passwords never tried, whatever files say.
 
     Raises:
-        InputErrors: when a configuration file cannot be read as one, or leaves a host on the way unchecked.
+        InputErrors: when a configuration file or a key cannot be read as one, or a host on the way is left unchecked.
     """
     import asyncssh
 
     files = [str(file) for file in settings.files if file.is_file()]
+    keys: Sequence[str] = ()
     try:
         # Once to see what files say of known hosts and keys, which asyncssh refuses to read where they are not there.
         said = asyncssh.SSHClientConnectionOptions(
@@ -95,12 +96,13 @@ def way_to(host: str, user: str, settings: SshSettings) -> Way:
         _refuse_unchecked(said.get("ProxyJump"), files)
         known_files = tuple(_known_files(said.get("UserKnownHostsFile"), said.get("GlobalKnownHostsFile")))
         known = _read_known(known_files)
+        keys = _keys(said.get("IdentityFile"))
         options = asyncssh.SSHClientConnectionOptions(
             config=files,
             host=host,
             username=user,
             known_hosts=known,
-            client_keys=_keys(said.get("IdentityFile")),
+            client_keys=keys or (),
             ignore_encrypted=True,
             client_host_keysign=False,
             preferred_auth=("publickey",),
@@ -121,9 +123,12 @@ def way_to(host: str, user: str, settings: SshSettings) -> Way:
             keepalive_interval=settings.silent_s / _SIGNS,
             keepalive_count_max=_SIGNS,
         )
-    except asyncssh.ConfigParseError as error:
-        where = ", ".join(files)
-        raise InputErrors.one(f"not a configuration of ssh: {error}", where=where, hint=f"ssh -G {host}") from error
+    except (asyncssh.ConfigParseError, ValueError, OSError) as error:
+        problems = list(_unreadable_keys(keys))
+        if not problems:
+            message, hint = f"not a configuration of ssh: {error}", f"ssh -G {host}"
+            problems = [Problem(where=", ".join(files), message=message, hint=hint)]
+        raise InputErrors(problems) from error
     return Way(
         options=options,
         files=files,
@@ -168,7 +173,22 @@ def _read_known(files: Sequence[Path]) -> asyncssh.SSHKnownHosts:
     return known
 
 
-def _keys(said: object) -> Sequence[str] | tuple[()]:
+def _unreadable_keys(named: Sequence[str]) -> Iterator[Problem]:
+    """Yield each file of a key that is none; an encrypted one is one, and is left to the agent."""
+    import asyncssh
+
+    usual = (str(path) for path in sorted(Path("~/.ssh").expanduser().glob("id_*")) if path.suffix != ".pub")
+    for file in named or usual:
+        try:
+            asyncssh.read_private_key(Path(file).expanduser())
+        except asyncssh.KeyEncryptionError:
+            continue
+        except (asyncssh.KeyImportError, ValueError, OSError) as error:
+            hint = f"ssh-keygen -y -f {file} says why; name another with IdentityFile"
+            yield Problem(where=file, message=f"not a key of ssh: {error}", hint=hint)
+
+
+def _keys(said: object) -> Sequence[str]:
     """Return the keys that files name and that are there; empty for the usual ones, and those of the agent."""
     if not isinstance(said, Sequence) or isinstance(said, str):
         return ()

@@ -16,6 +16,7 @@ from typing import Final
 from derive.canonical import Json
 from derive.deploy.guard_records import GuardKill
 from derive.deploy.incident import RankSeen, exit_text
+from derive.deploy.kernel_log import KernelKill
 from derive.deploy.model import Container, GuardSeen, NodeState, Served
 from derive.deploy.recovery import Kind, LeaseSeen, NodeRuns, Situation, judge
 from derive.render.plan import LAUNCH_BUNDLE_LABEL
@@ -52,7 +53,7 @@ class NodeSeen:
         """Return the service's container."""
         return next((one for one in self.containers if one.name == service), None)
 
-    def as_rank(self, service: str, kills: Iterable[GuardKill] = ()) -> RankSeen:
+    def as_rank(self, service: str, kills: Iterable[GuardKill] = (), kernel: KernelKill | None = None) -> RankSeen:
         """Return it as a rank of the service that may have died."""
         return RankSeen(
             node=self.node,
@@ -60,6 +61,7 @@ class NodeSeen:
             container=self.container(service),
             guards=self.guards,
             kills=tuple(kills),
+            kernel=kernel,
             ahead_ns=self.ahead_ns,
             answered_ns=self.answered_ns,
             trouble=self.trouble,
@@ -170,6 +172,8 @@ def _amiss(one: NodeSeen, service: str, *, expects: bool) -> Iterable[str]:
         if expects:
             yield f"the container does not run: {exit_text(found)}"
         return
+    if found.oom_killed:
+        yield "the kernel killed a process in the container for want of memory (OOM), and it runs on"
     yield from _against(found, current)
     if expects and one.guards:
         yield from _guarded(one.guards, service)

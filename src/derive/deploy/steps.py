@@ -56,18 +56,19 @@ def _taken(work: Work, image: Digest) -> GuardFile:
         return take_guard(store, image, work.means.image_facts.get(image))
 
 
-async def stage(work: Work) -> None:
-    """Put the launch files and the guard on every node, beside what is in use."""
-    guard = await guard_of(work, work.target)
+async def stage(work: Work, target: Target | None = None, step: str = Step.STAGE.value) -> None:
+    """Put launch files and guard on every node, beside what is in use: those of the work's target if none is named."""
+    wanted = target or work.target
+    guard = await guard_of(work, wanted)
 
     async def one(node: Node) -> str:
-        files = work.target.bundle.node(node.name)
-        put = await put_tree(node, work.held.fence, work.service, work.target.served.launch_bundle, files)
-        await arming.stage_guard(node, work.target, guard, fence=work.held.fence)
+        files = wanted.bundle.node(node.name)
+        put = await put_tree(node, work.held.fence, work.service, wanted.served.launch_bundle, files)
+        await arming.stage_guard(node, wanted, guard, fence=work.held.fence)
         said = "there already" if put.kept else size_text(put.bytes_moved)
         return f"{count_text(len(files), 'file')}, {said}"
 
-    await work.on_all(Step.STAGE.value, one)
+    await work.on_all(step, one)
 
 
 async def stop(work: Work) -> None:

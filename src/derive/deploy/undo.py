@@ -3,33 +3,35 @@
 
 Edge: the nodes and their engines.
 
-The former release's launch files still lie on the nodes, and are read from there: nothing that changed since decides
-what runs again.
+Launch files have a digest: rendered again they count where they come out with that one, else those on the nodes do.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from derive.canonical import CanonicalError, decode, sha256
-from derive.deploy import steps
+from derive.deploy import engines, evidence, steps
 from derive.deploy.effects import read_files, remove_units, run_fenced
 from derive.deploy.evidence import unit_names
-from derive.deploy.former import STOPPED, changes_machines
+from derive.deploy.former import STOPPED, Stood, changes_machines
 from derive.deploy.guard import GuardFile
 from derive.deploy.model import Target
 from derive.deploy.node_errors import Fenced
 from derive.deploy.room import put_back
+from derive.deploy.situation import UP
 from derive.errors import Corrupt, DeriveError, Missing
 from derive.images.documents import DocumentError
 from derive.render.documents import launch_from_document
 from derive.render.manifest_names import MANIFEST
+from derive.render.plan import LAUNCH_BUNDLE_LABEL
 from derive.render.units import guard_program
 
 if TYPE_CHECKING:
-    from derive.deploy.model import Served, Step
+    from derive.deploy.model import Container, Served, Step
     from derive.deploy.remote import Node
     from derive.deploy.work import Work
 
@@ -42,10 +44,14 @@ _LARGEST_GUARD = 16 << 20
 
 @dataclass(slots=True, kw_only=True)
 class Back:
-    """How going back went. ``errors`` by node, ``""`` for what was no single one's; none: all is as it was before."""
+    """How going back went. ``errors`` by node, ``""`` for what was no single one's; none: all is as it was before.
+
+    ``left`` says of every node what it was left with, where not all is as it was.
+    """
 
     to: Served | None
     errors: dict[str, DeriveError] = field(default_factory=dict)
+    left: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:
@@ -56,7 +62,8 @@ class Back:
 async def go_back(work: Work, failed: Step) -> Back:
     """Undo a deploy that failed in a step; what cannot be undone is among the answer's errors.
 
-    A node that another deploy has meanwhile is left alone, and so are all others then.
+    The former release is started on all nodes or on none: its ranks are of no use without each other. A node that
+    another deploy has meanwhile is left alone, and so are all others then.
     """
     former = work.former
     if former is None or not changes_machines(failed):
@@ -64,13 +71,14 @@ async def go_back(work: Work, failed: Step) -> Back:
     back = Back(to=former.served if former.starts else None)
     work.reach.patience_s = PATIENCE_S
     work.say(STEP, f"begins: back to {text_of(back.to)}")
-    await _take_down(work, back)
-    if back.is_whole and former.starts:
-        await _bring_back(work, back)
-    elif back.is_whole:
-        await _leave_stopped(work, back)
+    _gather(back, await _take_down(work))
     if back.is_whole:
-        await _restore_others(work, back)
+        troubles = await _restore_others(work)
+        if former.starts:
+            await _bring_back(work, back)
+        else:
+            await _leave_stopped(work, back)
+        _gather(back, troubles)
     if not back.is_whole:
         await _note_failure(work, back)
     work.say(STEP, f"done: {text_of(back.to)}" if back.is_whole else "failed")
@@ -82,33 +90,59 @@ def text_of(served: Served | None) -> str:
     return "nothing running" if served is None else f"{served.release} ({served.launch_bundle.short})"
 
 
-async def _take_down(work: Work, back: Back) -> None:
-    async def one(node: Node) -> str:
-        return await steps.take_down(work, node)
-
-    _gather(back, await work.tried(f"{STEP} stop", one))
+async def _take_down(work: Work) -> dict[str, str | DeriveError]:
+    return await work.tried(f"{STEP} stop", lambda node: steps.take_down(work, node))
 
 
 async def _bring_back(work: Work, back: Back) -> None:
+    started = False
     try:
         target = await former_target(work)
         await _find_guard(work, target)
+        await _supply(work, target)
         await steps.activate(work, target, f"{STEP} activate")
+        started = True
         await steps.arm(work, target, f"{STEP} arm")
         await steps.start(work, target, f"{STEP} start")
         await steps.ready(work, target, f"{STEP} ready")
+        started = False
         await steps.steady(work, target, f"{STEP} steady")
         await steps.observe(work, target, f"{STEP} observe")
         await steps.confirm(work, target, f"{STEP} record")
     except DeriveError as error:
-        back.errors[str(getattr(error, "node", None) or "")] = error
+        _failed(back, error)
+        if started and not any(isinstance(one, Fenced) for one in back.errors.values()):
+            # Some ranks of it run and wait for others that will not come.
+            await evidence.keep(work, STEP)
+            _gather(back, await _take_down(work))
+
+
+def _failed(back: Back, error: DeriveError) -> None:
+    for one in getattr(error, "errors", (error,)):
+        back.errors.setdefault(str(getattr(one, "node", None) or ""), one)
+
+
+async def _supply(work: Work, target: Target) -> None:
+    """See to it that every node has what it starts: somebody may have removed image or files since it ran."""
+    lacking: list[str] = []
+
+    async def look(node: Node) -> None:
+        if not await node.ask(engines.image_ids, steps.launch_of(target, node.rank).reference):
+            lacking.append(node.name)
+
+    await work.reach.all_of(look)
+    if lacking and work.distribute is not None:
+        work.say(f"{STEP} distribute", f"begins: its image is not on {', '.join(sorted(lacking))} any more")
+        await work.distribute(work, target)
+    await steps.stage(work, target, f"{STEP} stage")
 
 
 async def _leave_stopped(work: Work, back: Back) -> None:
     """Let the links lead to what they led to, with nothing running; where they led nowhere, no unit is left either."""
 
     async def one(node: Node) -> str:
-        current = work.current_of(node.name)
+        before = work.before_of(node.name)
+        current = None if before is None else before.current
         state = work.state(STOPPED, wanted=current, current=current, healthy=work.healthy_of(node.name))
         await work.lead_to(node, current, state)
         if current is None and node.name in work.with_systemd:
@@ -121,7 +155,7 @@ async def _leave_stopped(work: Work, back: Back) -> None:
     _gather(back, await work.tried(STEP, one))
 
 
-async def _restore_others(work: Work, back: Back) -> None:
+async def _restore_others(work: Work) -> dict[str, str | DeriveError]:
     others = () if work.former is None else work.former.others
 
     async def one(node: Node) -> str:
@@ -129,30 +163,60 @@ async def _restore_others(work: Work, back: Back) -> None:
         return ", ".join(text for text in said if text)
 
     nodes = {other.node for other in others}
-    if nodes:
-        _gather(back, await work.tried(STEP, one, nodes))
+    return await work.tried(STEP, one, nodes) if nodes else {}
 
 
 async def _note_failure(work: Work, back: Back) -> None:
-    """Let the nodes that answer remember that neither came up; what could not be written is no further error."""
-    if any(isinstance(error, Fenced) for error in back.errors.values()):
-        return
+    """Let the nodes that answer remember that neither came up, and note of each what it was left with."""
+    is_fenced = any(isinstance(error, Fenced) for error in back.errors.values())
 
-    async def one(node: Node) -> None:
-        is_down, healthy = node.name not in back.errors, work.healthy_of(node.name)
-        current = back.to or work.current_of(node.name) if is_down else work.target.served
-        state = work.state(FAILED, wanted=work.target.served, current=current, healthy=healthy)
-        if is_down:
-            await work.lead_to(node, current, state)
-        else:
-            await work.write(node, state)
+    async def one(node: Node) -> str:
+        if not is_fenced:
+            await _write_failure(work, back, node)
+        return await _left_with(work, node)
 
     work.reach.patience_s = 0
-    await work.reach.each(one)
+    for name, answer in (await work.reach.each(one)).items():
+        known = answer if isinstance(answer, str) else f"what runs there is not known: {answer.message}"
+        back.left[name] = known
+
+
+async def _write_failure(work: Work, back: Back, node: Node) -> None:
+    is_down, healthy = node.name not in back.errors, work.healthy_of(node.name)
+    before = work.before_of(node.name)
+    was = None if before is None else before.current
+    current = (back.to or was) if is_down else work.target.served
+    state = work.state(FAILED, wanted=work.target.served, current=current, healthy=healthy)
+    if is_down:
+        await work.lead_to(node, current, state)
+    else:
+        await work.write(node, state)
+
+
+async def _left_with(work: Work, node: Node) -> str:
+    """Say what a node runs of the service, and what waits there to get its name back."""
+    others = () if work.former is None else work.former.others
+    aside = [one for one in others if one.node == node.name and one.kind is Stood.CONTAINER]
+    found = {one.name: one for one in await node.ask(engines.containers, [work.service, *(o.aside for o in aside)])}
+    kept = [f"{one.name} is kept as {one.aside}" for one in aside if one.aside in found]
+    return "; ".join((_runs(work, found.get(work.service)), *kept))
+
+
+def _runs(work: Work, container: Container | None) -> str:
+    if container is None or container.state not in UP:
+        return "nothing runs"
+    launch = container.labels.get(LAUNCH_BUNDLE_LABEL)
+    known = (work.target.served, *(() if work.former is None or work.former.served is None else (work.former.served,)))
+    for one in known:
+        if str(one.launch_bundle) == launch:
+            return f"{text_of(one)} runs"
+    return "a container that no deploy started runs" if launch is None else f"{launch.rpartition(':')[2][:12]} runs"
 
 
 def _gather(back: Back, answers: Mapping[str, object]) -> None:
-    back.errors |= {name: answer for name, answer in answers.items() if isinstance(answer, DeriveError)}
+    for name, answer in answers.items():
+        if isinstance(answer, DeriveError):
+            back.errors.setdefault(name, answer)
 
 
 async def _find_guard(work: Work, target: Target) -> None:
@@ -170,7 +234,7 @@ async def _find_guard(work: Work, target: Target) -> None:
 
 
 async def former_target(work: Work) -> Target:
-    """Return what ran before as it is to run again, from the files on the nodes.
+    """Return what ran before as it is to run again: rendered as it was then, else from the files on the nodes.
 
     Raises:
         Corrupt: when a node has them no more, or they are not as they were staged.
@@ -179,15 +243,15 @@ async def former_target(work: Work) -> Target:
     assert former is not None
     assert former.served is not None
     served = former.served
+    known = await asyncio.to_thread(work.means.aim, served) if work.means.aim is not None else None
+    if known is not None and known.served.launch_bundle == served.launch_bundle:
+        return known
     folder = f"{work.folder}/{work.service}/launches/{served.launch_bundle.hex}"
 
     async def one(node: Node) -> dict[str, bytes]:
         return await _files_of(node, folder)
 
     by_node = await work.reach.all_of(one)
-    known = work.means.aim(served) if work.means.aim is not None else None
-    if known is not None and known.served.launch_bundle == served.launch_bundle:
-        return known
     try:
         launches = tuple(launch_from_document(decode(by_node[name]["container.json"])) for name in work.reach.names)
     except (KeyError, CanonicalError, DocumentError) as error:

@@ -10,23 +10,22 @@ a start like that of a deploy: guards first, readiness by progress, observed as 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from derive.deploy import arming, evidence, preflight, steps
+from derive.deploy import arming, engines, evidence, preflight, steps
+from derive.deploy.died import who_died
 from derive.deploy.effects import new_nonce, read_state, this_process
 from derive.deploy.former import Former
-from derive.deploy.guard_records import guard_kill
 from derive.deploy.held import hold
-from derive.deploy.incident import Death, Incident, deaths
-from derive.deploy.interrupts import interrupts
-from derive.deploy.look import ahead_of_here, lookout
+from derive.deploy.incident import Death, Incident
+from derive.deploy.interrupts import GIVE_UP, interrupts
+from derive.deploy.look import lookout
 from derive.deploy.model import Step
-from derive.deploy.node_errors import NodeError, SeveralNodes
+from derive.deploy.node_errors import Fenced, NodeError, SeveralNodes
 from derive.deploy.reach import reach
 from derive.deploy.recovery_known import FAILED, SUPERVISED
 from derive.deploy.seeing import look
@@ -39,8 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from derive.canonical import Json
-    from derive.deploy.effects import FileSeen, StateSeen
-    from derive.deploy.guard_records import GuardKill
+    from derive.deploy.effects import StateSeen
     from derive.deploy.incident import Budget
     from derive.deploy.lease import Taken
     from derive.deploy.look import Lookout
@@ -127,35 +125,56 @@ def _aimed(given: Watch, served: Served) -> Target:
 
 async def _ended(given: Watch, nodes: Lookout, died: Died, target: Target) -> str:
     """Stop all ranks, write the incident down, and start again or raise."""
-    found = await _deaths(given, nodes, {one.node for one in died.deaths})
-    for line in died_lines(found, {node.name: node.rank for node in given.site.site.nodes}):
-        given.say(f"{given.service}: {line}")
-    settling: asyncio.Task[None] | None = None
+    found = await who_died(nodes, given.service, died.deaths)
+    if not found:
+        return "every rank that answers lives again"
+    under_way: list[asyncio.Task[None]] = []
 
-    def gone() -> None:
-        if settling is not None:
-            settling.cancel()
+    def cut(count: int) -> None:
+        # The first cuts short what is done, the last also the stop that follows.
+        if under_way and count in (1, GIVE_UP):
+            under_way[-1].cancel()
 
     try:
-        async with _at_work(given, target, {one.node for one in found if one.kind == "lost"}, gone) as work:
-            settling = asyncio.create_task(_settle(given, work, found))
-            with interrupts(lambda _: gone()):
-                await _settled(settling, work)
+        async with _at_work(given, target, {one.node for one in found if one.kind == "lost"}, lambda: cut(1)) as work:
+            for line in died_lines(found, {node.name: node.rank for node in given.site.site.nodes}):
+                given.say(f"{given.service}: {line}")
+            under_way.append(asyncio.create_task(_settle(given, work, found)))
+            with interrupts(cut):
+                await _settled(given, under_way, work)
     except (NodeError, SeveralNodes) as error:
         # Somebody else is at work, or a node was lost just now: what follows is seen at the next looks.
-        return f"not stopped: {error.problems()[0].message}"
+        return f"left as it is for now: {error.problems()[0].message}"
     return f"{died.served.release} serves again"
 
 
-async def _settled(settling: asyncio.Task[None], work: Work) -> None:
-    """Wait for it; cut short by Ctrl-C, all ranks are stopped, and remembered to be."""
+async def _settled(given: Watch, under_way: list[asyncio.Task[None]], work: Work) -> None:
+    """Wait for it; cut short by Ctrl-C or a lease that ran out, all ranks are stopped, and remembered to be."""
     try:
-        await settling
+        await under_way[0]
     except asyncio.CancelledError:
-        work.held.check()
-        await _stop(work)
-        await _give_up(work)
-        raise Interrupted("interrupted: all ranks are stopped", hint="see what to do: derive status") from None
+        if work.held.is_another:
+            work.held.check()
+    else:
+        return
+    lost, hint = work.held.lost, "see what to do: derive status"
+    why = "interrupted" if lost is None else lost.message
+    given.say(f"{given.service}: {why}: all ranks are stopped; the third Ctrl-C gives that up")
+    under_way.append(asyncio.create_task(_stop_for_good(work)))
+    try:
+        await under_way[1]
+    except asyncio.CancelledError:
+        if work.held.is_another:
+            work.held.check()
+        raise Interrupted(f"{why}: ranks may still run", hint=hint) from None
+    if lost is not None:
+        raise CheckFailed(f"{given.service} is stopped: {why}", detail=lost.detail, hint=hint)
+    raise Interrupted("interrupted: all ranks are stopped", hint=hint)
+
+
+async def _stop_for_good(work: Work) -> None:
+    await _stop(work)
+    await _give_up(work)
 
 
 async def _settle(given: Watch, work: Work, found: tuple[Death, ...]) -> None:
@@ -177,6 +196,9 @@ async def _settle(given: Watch, work: Work, found: tuple[Death, ...]) -> None:
         failure = await _restarted(given, work)
         if failure is None:
             return
+        if _is_fenced(failure):
+            # Another has the nodes now: nothing may be done to them any more, and no start of ours has failed.
+            raise failure
         found = (_failed_start(failure, work),)
         stopped = await _stop(work)
 
@@ -207,15 +229,30 @@ async def _stop(work: Work) -> dict[str, str | None]:
     seconds = steps.launch_of(work.target, 0).container.stop_seconds
 
     async def one(node: Node) -> str:
-        served = work.target.served
-        await work.write(
-            node, work.state(Step.STOP.value, wanted=served, current=served, healthy=work.healthy_of(node.name))
-        )
+        forgets = await _mark_stopping(work, node)
         await arming.stop(node, work.service, fence=work.held.fence, seconds=seconds)
+        if any(steps.is_of_a_deploy(one) for one in await node.ask(engines.containers, [work.service])):
+            # One that somebody started past its unit has the name all the same, and nothing guards it.
+            await node.ask(engines.stop, work.service, seconds)
+        if forgets is not None:
+            raise forgets
         return ""
 
     answers = await work.tried(Step.STOP.value, one)
     return {name: answer.message if isinstance(answer, DeriveError) else None for name, answer in answers.items()}
+
+
+async def _mark_stopping(work: Work, node: Node) -> DeriveError | None:
+    """Let a node remember that it is stopped; returns why it cannot: a full disk keeps no rank from being stopped."""
+    served = work.target.served
+    state = work.state(Step.STOP.value, wanted=served, current=served, healthy=work.healthy_of(node.name))
+    try:
+        await work.write(node, state)
+    except Fenced:
+        raise
+    except DeriveError as error:
+        return error
+    return None
 
 
 async def _give_up(work: Work) -> None:
@@ -240,41 +277,14 @@ async def _findings_that_stay(given: Watch, work: Work) -> tuple[str, ...]:
 
 async def _findings(given: Watch, work: Work) -> tuple[str, ...]:
     """Return what stands against a start: the machines are asked and judged as before a deploy."""
-    kept, now_ns = given.means.kept, given.means.now_s() * 10**9
     try:
-        looked = await look(work.reach, work.target, kept, now_ns, own=work.held.fence.nonce)
+        looked = await look(work.reach, work.target, given.means.kept, given.means.now_s(), own=work.held.fence.nonce)
     except DeriveError as error:
         return (error.message,)
     seen = looked.seen
     found = preflight.judge(work.target, given.site, seen.machines, seen.containers, ())
     errors = [f"{one.node}: {one.message}" if one.node else one.message for one in found if one.severity == "error"]
     return (*(f"{name}: {error.message}" for name, error in looked.failed.items()), *errors)
-
-
-async def _deaths(given: Watch, nodes: Lookout, dead: set[str]) -> tuple[Death, ...]:
-    """Look once more at who died and when: with the guards' records, and by one clock."""
-    seen, files = await asyncio.gather(nodes.look(given.service), nodes.kills(given.service))
-    ranks = []
-    for one in seen:
-        asked = one.trouble is None and one.node in dead
-        ahead = await _ahead(nodes.node(one.node)) if asked else 0
-        kills = [kill for kill in map(_kill, files.get(one.node, {}).values()) if kill is not None]
-        ranks.append(replace(one, ahead_ns=ahead).as_rank(given.service, kills))
-    return deaths([one for one in ranks if one.trouble is None or one.node in dead])
-
-
-async def _ahead(node: Node) -> int:
-    try:
-        return await ahead_of_here(node)
-    except DeriveError:
-        return 0
-
-
-def _kill(seen: FileSeen) -> GuardKill | None:
-    try:
-        return guard_kill(seen.path, json.loads(seen.data))
-    except ValueError:
-        return None
 
 
 @asynccontextmanager
@@ -342,6 +352,10 @@ def _failed_start(error: DeriveError, work: Work) -> Death:
     problem = error.problems()[0]
     why = f"it did not start again: {problem.message}"
     return Death(node=name, rank=work.rank_of(name), kind="start", why=why, at_ns=time.time_ns(), container=None)
+
+
+def _is_fenced(error: DeriveError) -> bool:
+    return any(isinstance(one, Fenced) for one in getattr(error, "errors", (error,)))
 
 
 def _spent(given: Watch, found: tuple[Death, ...], why: str, logs: Path | None) -> CheckFailed:

@@ -7,12 +7,13 @@ Edge: the nodes and their engines.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from derive.deploy.effects import activate, deactivate, write_state
 from derive.deploy.model import NodeState
 from derive.deploy.reach import answers_of
+from derive.deploy.recovery_known import SERVING, STOPPED
 from derive.deploy.told import ALL
 from derive.errors import DeriveError
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from derive.deploy.guard import GuardFile
     from derive.deploy.held import Held
     from derive.deploy.kept import Kept
-    from derive.deploy.model import Served, Target
+    from derive.deploy.model import Before, Served, Target
     from derive.deploy.reach import Reach
     from derive.deploy.remote import Node
     from derive.deploy.told import Told
@@ -57,7 +58,8 @@ class Work:
     """A deploy under way. ``deploy`` is its name, ``former`` what to go back to, once that is known.
 
     ``guards`` are the programs out of images, by the image's digest. ``armed_ns`` is when each node's guard was
-    armed, by the clock of ``means``; ``with_systemd`` are the nodes that have it.
+    armed, by the clock of ``means``; ``with_systemd`` are the nodes that have it. ``distribute`` brings
+    a target's image to all nodes, and returns how many bytes moved, None where nobody counted.
     """
 
     deploy: str
@@ -70,6 +72,7 @@ class Work:
     guards: dict[Digest, GuardFile] = field(default_factory=dict)
     armed_ns: dict[str, int] = field(default_factory=dict)
     with_systemd: frozenset[str] = frozenset()
+    distribute: Callable[[Work, Target], Awaitable[int | None]] | None = None
 
     @property
     def folder(self) -> str:
@@ -147,16 +150,24 @@ class Work:
         state = None if self.former is None else self.former.states.get(name)
         return None if state is None else state.current
 
+    def before_of(self, name: str) -> Before | None:
+        """Return what a node was in before this deploy, or before one that was cut off; None where nobody looked."""
+        return None if self.former is None else self.former.before(name)
+
     async def write(self, node: Node, state: NodeState) -> None:
         """Let a node remember a state, and nothing else."""
-        await write_state(node, self.held.fence, state)
+        await write_state(node, self.held.fence, self._with_before(node, state))
+
+    def _with_before(self, node: Node, state: NodeState) -> NodeState:
+        """Return a state with what was before it, for as long as that is to be gone back to."""
+        return state if state.step in (SERVING, STOPPED) else replace(state, before=self.before_of(node.name))
 
     async def lead_to(self, node: Node, served: Served | None, state: NodeState) -> None:
         """Let the node's link lead to a launch, or to nothing, and let it remember that."""
         if served is None:
-            await deactivate(node, self.held.fence, state)
+            await deactivate(node, self.held.fence, self._with_before(node, state))
         else:
-            await activate(node, self.held.fence, served.launch_bundle, state)
+            await activate(node, self.held.fence, served.launch_bundle, self._with_before(node, state))
 
 
 def with_newest(served: Served, healthy: tuple[Served, ...]) -> tuple[Served, ...]:

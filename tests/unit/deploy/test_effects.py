@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,14 @@ from derive.canonical import Digest, sha256
 from derive.deploy import effects
 from derive.deploy.effects import Put, Wanted
 from derive.deploy.lease import Fence, Owner
-from derive.deploy.model import NodeState, Served
+from derive.deploy.model import Aside, Before, NodeState, Served
 from derive.deploy.node_errors import ConnectionLost, EffectFailed, Fenced, LeaseHeld
 from derive.deploy.node_state import parse_state, state_document
 from derive.deploy.refusals import no_answer, refusal
 from derive.deploy.remote import Node
 from derive.errors import Corrupt
 from support.node_programs import NONCE
-from support.nodes import AtNode, Sshd, connected, sshd_nodes, until
+from support.nodes import AtNode, Sshd, until
 
 LAUNCH = Digest("ab" * 32)
 SERVED = Served(
@@ -40,18 +41,6 @@ SERVED = Served(
     launch_bundle=LAUNCH,
 )
 STATE = NodeState(service="s", deploy="d", step="activate", wanted=SERVED, current=None, healthy=(SERVED,), at_s=7)
-
-
-@pytest.fixture(scope="module")
-def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    with sshd_nodes(tmp_path_factory.mktemp("ssh") / "sshd") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def at_node(sshd: Sshd) -> Iterator[AtNode]:
-    with connected(sshd) as at:
-        yield at
 
 
 def launch_files() -> dict[str, bytes]:
@@ -192,7 +181,10 @@ def test_a_refusal_names_the_node_the_effect_and_a_next_step() -> None:
 
 
 def test_a_state_is_read_as_it_was_written() -> None:
-    assert parse_state(state_document(STATE), "here") == STATE
+    aside = Aside(kind="container", name="c", running=False, guard=None)
+    before = Before(current=SERVED, running=True, aside=(aside,))
+    for state in (STATE, replace(STATE, before=before)):
+        assert parse_state(state_document(state), "here") == state
     for change in ({"derive": "deploy-state/2"}, {"step": None, "wanted": 1}, {"current": {"release": "r"}}):
         with pytest.raises(Corrupt, match="not the state of a service") as caught:
             parse_state({**state_document(STATE), **change}, "here")

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from derive.canonical import Digest
 from derive.deploy.former import STOPPED, Standing, Stood, changes_machines, former_of
-from derive.deploy.model import NodeState, Served, Step
+from derive.deploy.model import Aside, Before, NodeState, Served, Step
 from support.deploying import container_of, target
 
 
@@ -90,3 +94,42 @@ def test_only_from_the_step_stop_on_is_anything_that_runs_touched() -> None:
 def test_a_container_stands_aside_under_a_name_of_its_own() -> None:
     standing = Standing(node="a", kind=Stood.CONTAINER, name="ds41f", container="1", running=True)
     assert standing.aside == "ds41f-before-derive"
+
+
+def _before(*, running: bool, aside: tuple[Aside, ...] = ()) -> Before:
+    return Before(current=_served("1"), running=running, aside=aside)
+
+
+def _cut(running: bool, step: str = "start") -> NodeState:
+    return replace(_state(step, "1", wanted="2"), before=_before(running=running))
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_after_a_deploy_that_was_cut_off_what_was_to_run_before_it_decides_not_what_runs_now(running: bool) -> None:
+    launch = target().bundle.launches[0]
+    states = {"a": _cut(running), "b": _state(STOPPED, "1")}
+    former = former_of(states, {"a": (container_of(launch),)}, (), service="probe")
+    assert former.starts is running
+    assert former.before("a").running is running
+
+
+def test_a_deploy_that_did_not_come_back_leaves_what_was_before_it_to_be_gone_back_to() -> None:
+    assert not former_of({"a": _cut(running=False, step="failed")}, {}, (), service="probe").starts
+
+
+def test_a_container_that_runs_in_place_of_the_service_comes_back_and_not_the_service() -> None:
+    standing = Standing(node="a", kind=Stood.CONTAINER, name="probe", container="1", running=True)
+    states = {"a": _state("serving", "1")}
+    assert not former_of(states, {}, (standing,), service="probe").starts
+    other = replace(standing, name="notebook")
+    assert former_of(states, {}, (other,), service="probe").starts
+
+
+def test_what_a_node_was_in_is_carried_from_one_deploy_that_was_cut_off_to_the_next() -> None:
+    standing = Standing(node="a", kind=Stood.CONTAINER, name="ds41f", container="1", running=True, guard="g.service")
+    first = former_of({"a": _state(STOPPED, "1"), "b": None}, {}, (standing,), service="probe").before("a")
+    assert first.aside == (Aside(kind="container", name="ds41f", running=True, guard="g.service"),)
+    cut = replace(_state("activate", "1", wanted="2"), current=_served("2"), before=first)
+    again = former_of({"a": cut, "b": None}, {}, (standing,), service="probe")
+    assert again.before("a") == first
+    assert again.before("b").aside == ()

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import replace
 
 import pytest
@@ -16,15 +18,14 @@ from derive.deploy.lease import Fence, Lease
 from derive.deploy.node_errors import Fenced
 from derive.deploy.reach import Reach, reach
 from derive.errors import DeriveError
-from support.nodes import Sshd, sshd_nodes, until
+from support.nodes import Sshd, until
 
 _NAMES = ("spark1", "spark2")
 
 
 @pytest.fixture(scope="module")
-def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    with sshd_nodes(tmp_path_factory.mktemp("ssh") / "sshd") as running:
-        yield replace(running, site=replace(running.site, nodes=running.site.nodes[: len(_NAMES)]))
+def two(sshd: Sshd) -> Sshd:
+    return replace(sshd, site=replace(sshd.site, nodes=sshd.site.nodes[: len(_NAMES)]))
 
 
 def _at(sshd: Sshd, function: Callable[[Reach], Awaitable[None]]) -> None:
@@ -46,48 +47,68 @@ def _hold(
     return hold(reached, reached.site.folder, this_process(what), lambda *_: None, lost, every_s=every_s)
 
 
-def test_of_two_operators_the_second_is_told_who_the_first_one_is_and_in_the_end_nobody_has_a_lease(sshd: Sshd) -> None:
+def test_the_second_operator_is_told_who_the_first_is_whose_lease_is_renewed_until_another_has_taken_it(
+    two: Sshd,
+) -> None:
     async def check(reached: Reach) -> None:
-        async with _hold(reached, what="derive deploy r6") as first:
-            assert set(first.until) == set(_NAMES)
+        told = asyncio.Event()
+        async with _hold(reached, told.set, "derive deploy r6", every_s=0.05) as held:
+            assert set(held.until) == set(_NAMES)
             with pytest.raises(DeriveError) as caught:
                 async with _hold(reached):
                     pytest.fail("the second one has it")
             assert "derive deploy r6" in "".join(one.message for one in caught.value.problems())
-            assert await _nonce(reached) == first.fence.nonce
-        assert await _nonce(reached) is None
-
-    _at(sshd, check)
-
-
-def test_a_lease_is_renewed_and_one_that_another_has_taken_is_told_and_left_to_it(sshd: Sshd) -> None:
-    async def check(reached: Reach) -> None:
-        told = asyncio.Event()
-        async with _hold(reached, told.set, every_s=0.2) as held:
-            before = dict(held.until)
-            await until(lambda: held.until != before)
-            held.check()
             node, folder, nonce = await reached.node("spark1"), reached.site.folder, new_nonce()
-            await free_lease(node, held.fence)
-            await take_lease(node, folder, nonce, this_process("another"))
-            async with asyncio.timeout(20):
-                await told.wait()
+            with _hung(await _sshd_of(reached, "spark2")):
+                # Whatever other nodes do.
+                renewals = {held.until["spark1"]}
+                await until(lambda: len(renewals | {held.until["spark1"]}) > 1)
+                renewals.add(held.until["spark1"])
+                await until(lambda: len(renewals | {held.until["spark1"]}) > len(renewals))
+                held.check()
+                await free_lease(node, held.fence)
+                await take_lease(node, folder, nonce, this_process("another"))
+                async with asyncio.timeout(20):
+                    await told.wait()
             assert held.is_another
             with pytest.raises(Fenced):
                 held.check()
         assert await _nonce(reached) == nonce
         await free_lease(node, Fence(folder=folder, nonce=nonce))
 
-    _at(sshd, check)
+    _at(two, check)
 
 
-def test_a_node_that_was_lost_is_an_error_without_patience_and_reached_again_with_some(sshd: Sshd) -> None:
+def test_in_the_end_nobody_has_a_lease(two: Sshd) -> None:
     async def check(reached: Reach) -> None:
-        assert sshd.cut()
+        async with _hold(reached):
+            pass
+        assert await _nonce(reached) is None
+
+    _at(two, check)
+
+
+async def _sshd_of(reached: Reach, name: str) -> int:
+    """Return the process of sshd that has a node's connection."""
+    return int((await (await reached.node(name)).run(["sh", "-c", "echo $PPID"])).out)
+
+
+@contextmanager
+def _hung(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_a_node_that_was_lost_is_an_error_without_patience_and_reached_again_with_some(two: Sshd) -> None:
+    async def check(reached: Reach) -> None:
+        assert two.cut()
         lost = await reached.each(lambda node: node.run(["true"]))
         assert all(isinstance(one, DeriveError) for one in lost.values())
         reached.patience_s = 20
         said = await reached.all_of(lambda node: node.run(["true"]))
         assert {name: ran.code for name, ran in said.items()} == dict.fromkeys(_NAMES, 0)
 
-    _at(sshd, check)
+    _at(two, check)

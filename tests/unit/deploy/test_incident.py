@@ -11,6 +11,7 @@ import pytest
 from derive.canonical import Json, encode
 from derive.deploy.guard_records import guard_kill
 from derive.deploy.incident import Budget, Incident, deaths, engine_ns, exit_text
+from derive.deploy.kernel_log import KernelKill
 from support.ended import GOOD_GUARD, SERVED, container, ended, kill, rank
 
 SECOND = 1_000_000_000
@@ -54,6 +55,11 @@ def test_a_rank_that_runs_without_any_guard_at_work_counts_as_dead() -> None:
     ("changes", "kind", "words"),
     [
         ({"exit_code": 137, "oom_killed": True}, "oom", "killed by the kernel for want of memory (OOM), exit code 137"),
+        (
+            {"exit_code": 1, "oom_killed": True},
+            "oom",
+            "a process of it was killed by the kernel for want of memory (OOM), and it ended with exit code 1",
+        ),
         ({"exit_code": 137}, "killed", "ended by SIGKILL, exit code 137"),
         ({"exit_code": 139}, "exit", "ended by SIGSEGV, exit code 139"),
         ({"exit_code": 143}, "stopped", "told to stop, exit code 143"),
@@ -93,6 +99,23 @@ def test_a_service_that_ended_with_its_guard_says_how_the_guard_ended(code: int,
 def test_an_old_record_of_the_guard_says_nothing_of_this_end() -> None:
     (death,) = deaths([rank(0, ended(7, 137), kills=(kill(-3600),))])
     assert (death.kind, death.guard) == ("killed", None)
+
+
+@pytest.mark.parametrize(("second", "kind"), [(57, "killed"), (59, "guard"), (62, "guard")])
+def test_a_guards_record_from_before_the_container_started_is_of_the_one_before_it(second: int, kind: str) -> None:
+    found = ended(7, 137, started="2026-11-30T17:10:00.250Z")
+    (death,) = deaths([rank(0, found, kills=(kill(second - 60),))])
+    assert death.kind == kind
+
+
+def test_what_the_kernel_says_that_it_killed_goes_before_all_else() -> None:
+    said = KernelKill(process="VLLM::Worker", pid=7, resident_bytes=90 << 30, own_limit=False)
+    (death,) = deaths([rank(0, ended(7, 1), kernel=said, kills=(kill(7),))])
+    words = (
+        "the kernel killed VLLM::Worker, which held 90.00 GiB, for want of memory (OOM): the machine had no memory left"
+    )
+    assert (death.kind, death.why) == ("oom", f"{words}, exit code 1")
+    assert death.document()["kernel"] == said.document()
 
 
 def test_a_guards_record_is_read_as_the_guard_writes_it() -> None:

@@ -10,19 +10,16 @@ import signal
 import pytest
 
 from derive.deploy.interrupts import interrupts
-from support.nodes import until
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_each_interrupt_is_counted_and_raises_nothing(number: int) -> None:
-    counts: list[int] = []
-
     async def main() -> None:
-        with interrupts(counts.append):
-            os.kill(os.getpid(), number)
-            await until(lambda: counts == [1])
-            os.kill(os.getpid(), number)
-            await until(lambda: counts == [1, 2])
+        heard: asyncio.Queue[int] = asyncio.Queue()
+        with interrupts(heard.put_nowait):
+            for count in (1, 2):
+                os.kill(os.getpid(), number)
+                assert await heard.get() == count
 
     asyncio.run(main())
 

@@ -133,4 +133,6 @@ def test_the_newest_log_of_a_node_is_found_by_service(kept: Kept) -> None:
     assert of_probe is not None
     assert newest.parent.name == "19700101T000002Z-other-failed"
     assert of_probe.parent.name == "19700101T000001Z-probe-failed"
+    kept.new_logs("my-probe", "failed", 9).write("spark1.log", b"")
+    assert kept.newest_log("spark1", "probe") == of_probe
     assert kept.newest_log("spark2") is None

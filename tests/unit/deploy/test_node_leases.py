@@ -181,7 +181,7 @@ def test_killed_anywhere_there_is_the_old_lease_or_the_new_one_and_taking_it_aga
     old = (folder / "lease.json").read_text()
     given = {"folder": str(folder), "lease": NONCE, "owner": this_process("").document(), "seconds": 60}
     attempts = killed_everywhere("lease-take", folder, given)
-    assert len(attempts) > 4
+    assert len(attempts) > 3
     for attempt in attempts:
         left = attempt.left["lease.json"]
         assert left == old or json.loads(left)["nonce"] == NONCE

@@ -196,6 +196,7 @@ def test_the_text_of_a_plan_against_which_much_stands() -> None:
     qualified = Qualified(promoted=True, waived=("no third machine yet",))
     refusal = Problem(where="records/releases/0004-ds41f-3.json", message="tp3-triangle of ds41f-3 is not promoted")
     plan = planned(MODEL, seen, given=frozenset({Consent.UNQUALIFIED}), qualified=qualified, refusals=[refusal])
+    plan = replace(plan, aside=("kraken",))
     check_text("plan-refused", plan)
 
 

@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from derive.deploy.consents import Consent
 from derive.deploy.former import Stood
-from derive.deploy.model import Container, NodeState
+from derive.deploy.model import Aside, Before, Container, NodeState
 from derive.deploy.plan import Seen
 from derive.deploy.planning import Asked, planned, standing_in_the_way
 from derive.deploy.policy import Standing
 from derive.deploy.recovery import judge
+from derive.deploy.show_plan import plan_text
 from derive.recipes.resolved import Promotion
 from derive.records.chain import read_chain
 from support.deploying import NOW_S, container_of, machines, served, serving, site_of, state, target
@@ -88,11 +91,58 @@ def test_to_name_what_stands_in_the_way_is_to_agree_that_it_is_replaced() -> Non
     assert Consent.REPLACE in planned(asked(adopt="probe"), found).given
 
 
-def test_what_a_deploy_that_was_cut_off_put_aside_is_put_back_by_the_next_that_fails() -> None:
-    cut = state(step="stop", wanted=PROBE.served, current=None, healthy=())
+def _cut(*, running: bool = True, **changes: Any) -> dict[str, NodeState | None]:
+    """Return what nodes remember after a deploy was cut off that had put the container ``probe`` aside."""
+    put = Aside(kind="container", name="probe", running=running, guard="probe-memguard.service")
+    before = Before(current=None, running=False, aside=(put,))
+    known: dict[str, Any] = {"step": "stop", "wanted": PROBE.served, "current": None, "healthy": (OLD,)}
+    one = state(**{**known, "before": before, **changes})
+    return dict.fromkeys(NODES, one)
+
+
+@pytest.mark.parametrize("running", [True, False])
+@pytest.mark.parametrize(
+    "there",
+    [
+        by_hand(name="probe-before-derive", state="exited"),
+        by_hand(state="exited"),
+    ],
+    ids=["aside", "stopped-and-not-yet-renamed"],
+)
+def test_what_a_deploy_that_was_cut_off_put_aside_is_put_back_by_the_next_that_fails(
+    there: Container, running: bool
+) -> None:
+    (one,) = standing_in_the_way(asked(), seen({NODES[0]: (there,)}, _cut(running=running)))
+    assert (one.node, one.name, one.aside, one.running) == (NODES[0], "probe", "probe-before-derive", running)
+
+
+def test_what_was_put_aside_by_a_deploy_that_went_well_stays_there() -> None:
     aside = by_hand(name="probe-before-derive", state="exited")
-    (one,) = standing_in_the_way(asked(), seen({NODES[0]: (aside,)}, dict.fromkeys(NODES, cut)))
-    assert (one.name, one.aside, one.running) == ("probe", "probe-before-derive", True)
+    known: dict[str, NodeState | None] = dict.fromkeys(NODES, state(step="serving"))
+    assert standing_in_the_way(asked(), seen({NODES[0]: (aside,)}, known)) == ()
+
+
+def test_the_plan_says_that_such_a_container_comes_back_and_no_release() -> None:
+    aside = by_hand(name="probe-before-derive", state="exited")
+    plan = planned(asked(), seen({NODES[0]: (aside,)}, _cut()))
+    assert (plan.former, plan.aside) == (None, ("probe",))
+    assert "back to what ran: probe" in plan_text(plan)
+
+
+def test_where_the_name_to_be_kept_under_is_taken_that_is_said_before_anything_stops() -> None:
+    both = (by_hand(), by_hand(name="probe-before-derive", state="exited"))
+    problems = planned(asked(Consent.REPLACE), seen({NODES[0]: both})).problems()
+    said = [one.message for one in problems if one.where == NODES[0]]
+    assert said == ["probe cannot be kept as probe-before-derive: that is there already"]
+
+
+def test_to_bring_an_image_ahead_nobody_has_to_agree_to_anything_and_nothing_stops() -> None:
+    plan = planned(replace(asked(), only_ahead=True), seen({NODES[0]: (by_hand(),)}))
+    assert plan.needed == ()
+    text = plan_text(plan)
+    assert "--replace" not in text
+    assert {line.split()[-1] for line in text.splitlines() if line.split()[:1] == [NODES[0]]} == {"nothing"}
+    assert text.splitlines()[-1].endswith("--apply --pull-only") is plan.may_apply
 
 
 def test_after_a_deploy_was_cut_off_between_two_nodes_the_shape_is_that_of_all_nodes() -> None:

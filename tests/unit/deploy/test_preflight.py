@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from derive.deploy.machine import MEMORY_SAVER, Machine, Module, MountSeen, Neighbour
+from derive.deploy.machine import MEMORY_SAVER, PACKING, Machine, Module, MountSeen, Neighbour
 from derive.deploy.model import Target
 from derive.deploy.preflight import Finding, judge, wanted
 from derive.fabric.facts import NodeFacts
@@ -82,8 +82,8 @@ BROKEN: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "the amount of swap": ("host.swap", {"swap": {"/swap-64k.img": 8 * GIB}}),
     "where swap is": ("host.swap-file", {"swap": {"/swap.img": 16 * GIB - 65536}}),
     "no memory saver": ("host.memory-saver", {"modules": {"nvidia": machines(MODEL)[SECOND].modules["nvidia"]}}),
-    "a memory saver that does nothing": ("host.memory-saver", module(parameters={"packing": "N"})),
-    "the memory saver's version": ("host.memory-saver-version", module(version="0.4.1")),
+    "a memory saver that does nothing": ("host.memory-saver", module(parameters={PACKING: "N"})),
+    "a module that is not the memory saver's": ("host.memory-saver", module(parameters={"uvm_disable_hmm": "N"})),
     "the memory saver's module": ("host.memory-saver-srcversion", module(srcversion="A" * 23)),
     "the kind of machine": ("host.platform", {"architecture": "x86_64"}),
     "python": ("host.python", {"python": (3, 7, 9)}),
@@ -122,7 +122,7 @@ def test_each_thing_that_is_wrong_is_found_with_its_node_and_a_next_step(what: s
     assert {one.node for one in mine} == {SECOND}
     assert all(one.fix for one in mine)
     # Whatever else is found follows from it: machines that are not alike.
-    assert {one.id for one in found} <= {check, "alike.platform", "alike.driver"}
+    assert {one.id for one in found} <= {check, "alike.platform", "alike.driver", "alike.srcversions"}
 
 
 WARNINGS = {"host.clock", "engine.memory-limit"}
@@ -132,6 +132,30 @@ def test_only_what_harms_nothing_is_a_warning() -> None:
     for check, changes in BROKEN.values():
         severities = {one.severity for one in judged(MODEL, second(MODEL, **changes)) if one.id == check}
         assert severities == {"warn" if check in WARNINGS else "error"}, check
+
+
+def asking(**changes: Any) -> Target:
+    """Return the model's launch with other wishes of the machine."""
+    resolved = MODEL.bundle.resolved
+    return replace(
+        MODEL, bundle=replace(MODEL.bundle, resolved=replace(resolved, host=replace(resolved.host, **changes)))
+    )
+
+
+def test_a_memory_saver_that_must_not_be_is_found_and_the_stock_module_is_none() -> None:
+    of = asking(memory_saver=False, memory_saver_version=None, memory_saver_srcversion=None)
+    stock = machines(of)
+    assert judged(of, stock) == ()
+    patched = replace(stock[SECOND].modules[MEMORY_SAVER], parameters={PACKING: "N"})
+    (found,) = judged(of, second(of, modules={**stock[SECOND].modules, MEMORY_SAVER: patched}))
+    assert (found.node, found.id, found.severity) == (SECOND, "host.memory-saver", "error")
+
+
+def test_a_memory_saver_whose_version_alone_is_asked_for_is_said_not_to_be_known() -> None:
+    of = asking(memory_saver_srcversion=None)
+    assert {(one.node, one.id, one.severity) for one in judged(of)} == {
+        (node, "host.memory-saver-version", "warn") for node in NODES
+    }
 
 
 @pytest.mark.parametrize(
@@ -220,8 +244,20 @@ def test_a_cable_that_leads_elsewhere_is_found_by_what_its_neighbours_say() -> N
     right = Neighbour(interface=here.interface, host=site.nodes[there.rank].name, port=there.interface)
     assert judged(PROBE, second(PROBE, neighbours=(right,))) == ()
     assert judged(PROBE, second(PROBE, neighbours=(replace(right, port=None),))) == ()
+    assert judged(PROBE, second(PROBE, neighbours=(replace(right, port="02:00:00:00:00:01"),))) == ()
     (found,) = judged(PROBE, second(PROBE, neighbours=(replace(right, port="enp9s0"),)))
     assert (found.id, found.detail[1]) == ("site.cable", f"got       {right.host} enp9s0")
+
+
+def test_a_neighbour_may_go_by_the_name_that_its_machine_calls_itself() -> None:
+    site = PROBE.bundle.site
+    _, _, here, there = site.paths_of(1)[0]
+    called = Neighbour(interface=here.interface, host="spark-1a2b", port=there.interface)
+    seen = second(PROBE, neighbours=(called,))
+    (found,) = judged(PROBE, seen)
+    assert found.id == "site.cable"
+    name = site.nodes[there.rank].name
+    assert judged(PROBE, {**seen, name: replace(seen[name], host="spark-1a2b")}) == ()
 
 
 def test_an_engine_without_the_runtime_may_give_gpus_as_devices() -> None:

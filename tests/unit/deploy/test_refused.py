@@ -61,12 +61,19 @@ def test_an_interrupt_ends_with_130_where_all_is_as_it_was(errors: dict[str, Der
     assert failure_of(Interrupted("interrupted"), Step.READY, back, None, went=True).exit_code == code
 
 
-def test_what_could_not_be_undone_is_said_with_its_node() -> None:
-    error = failure_of(_ERROR, Step.READY, Back(to=_SERVED, errors={"spark3": _ERROR}), None, went=True)
+def test_what_could_not_be_undone_is_said_with_what_each_node_was_left_with_and_one_next_command() -> None:
+    left = {"spark2": "nothing runs", "spark3": "what runs there is not known: no answer"}
+    back = Back(to=_SERVED, errors={"spark3": _ERROR}, left=left)
+    error = failure_of(_ERROR, Step.READY, back, None, went=True, following="once spark3 can be reached: derive ...")
     assert [one.where for one in error.problems()] == ["spark2", "spark3", ""]
-    assert "not all is as it was before" in _last(error)
+    last = error.problems()[-1]
+    assert last.message == "the deploy ended at ready, and not all is as it was before"
+    assert last.detail == ("spark2  nothing runs", "spark3  what runs there is not known: no answer")
+    assert [one.hint for one in error.problems()][1:] == [None, "once spark3 can be reached: derive ..."]
 
 
 def test_where_another_deploy_has_the_nodes_nothing_is_undone_and_that_is_said() -> None:
     error = failure_of(_ERROR, Step.READY, None, None, went=True)
     assert any("another deploy has the nodes now" in one.message for one in error.problems())
+    before = failure_of(_ERROR, Step.STAGE, None, None, went=True)
+    assert _last(before) == "the deploy ended at stage: what ran was not touched"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 import subprocess
@@ -27,26 +28,14 @@ from derive.deploy.node_errors import (
     SeveralNodes,
 )
 from derive.deploy.remote import Node, Nodes, connect
-from derive.deploy.ssh_config import SshSettings, ssh_settings
+from derive.deploy.ssh_config import SshSettings, ssh_settings, way_to
 from derive.errors import InputErrors
 from support.node_programs import fence_of
-from support.nodes import NAMES, AtNode, Sshd, config_text, connected, sshd_nodes, until
+from support.nodes import NAMES, AtNode, Sshd, config_text, until
 
 T = TypeVar("T")
 SLEEPS = ("sh", "-c", 'echo $$ > "$0.new"; mv "$0.new" "$0"; exec sleep 60')
 """A program that writes its number into a file and stays."""
-
-
-@pytest.fixture(scope="module")
-def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    with sshd_nodes(tmp_path_factory.mktemp("ssh") / "sshd") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def at_node(sshd: Sshd) -> Iterator[AtNode]:
-    with connected(sshd) as at:
-        yield at
 
 
 def at_once(sshd: Sshd, settings: SshSettings, function: Callable[[Node], Coroutine[Any, Any, T]]) -> T:
@@ -202,6 +191,22 @@ def test_settings_that_are_none_are_an_input_error(sshd: Sshd, tmp_path: Path) -
     assert "not a configuration of ssh" in caught.value.problems()[0].message
 
 
+def test_a_key_or_a_file_of_settings_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("no key\n")
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "own")], check=True)
+    config = tmp_path / "config"
+    settings = SshSettings(files=(config,))
+    config.write_text(f"IdentityFile {tmp_path}/own\nIdentityFile {tmp_path}/key\n")
+    with pytest.raises(InputErrors) as caught:
+        way_to("host", "user", settings)
+    (problem,) = caught.value.problems()
+    assert (problem.where, problem.message.startswith("not a key of ssh")) == (f"{tmp_path}/key", True)
+    config.write_bytes(b"User \xff\n")
+    with pytest.raises(InputErrors) as caught:
+        way_to("host", "user", settings)
+    assert [problem.where for problem in caught.value.problems()] == [str(config)]
+
+
 def test_a_person_may_name_settings_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("")
     environ = {"DERIVE_SSH_CONFIG": str(tmp_path / "config"), "DERIVE_ENGINE_SOCKET": "/run/other.sock"}
@@ -253,6 +258,15 @@ def test_a_lost_connection_is_told_and_the_next_thing_opens_it_anew(
         assert node.is_connected
 
     at_node(lost)
+
+
+def test_asyncio_does_not_tell_of_a_lost_connection_what_whoever_used_it_tells(sshd: Sshd) -> None:
+    async def main() -> bool:
+        async with connect(sshd.site, sshd.settings, only=("spark1",)):
+            return logging.getLogger("asyncio").isEnabledFor(logging.WARNING)
+
+    logging.getLogger("asyncio").setLevel(logging.NOTSET)
+    assert not asyncio.run(main())
 
 
 def test_being_cancelled_ends_what_was_under_way(at_node: AtNode, tmp_path: Path) -> None:

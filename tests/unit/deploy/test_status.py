@@ -73,6 +73,7 @@ def test_what_to_do_next_is_the_last_line() -> None:
             {"guards": (replace(GOOD_GUARD, phase="startup"), replace(GOOD_GUARD, alive=False))},
             "the steady guard is not at work: sudo systemctl start derive-probe-guard-steady",
         ),
+        ({"containers": (container(oom_killed=True),)}, "the kernel killed a process in the container"),
         ({"damaged": "its state cannot be read: not JSON"}, "its state cannot be read"),
     ],
 )

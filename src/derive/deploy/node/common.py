@@ -20,6 +20,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+FRESH = ".new-"
+"""What begins the name of a file that is not in its place yet."""
 WAIT_S = 20.0
 _POLL_S = 0.02
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -43,7 +45,7 @@ class Refused(Exception):
 
 def write_whole(path: str, data: bytes, mode: int = 0o644) -> None:
     """Write a file beside the one that is meant, bring it to the disk, and rename it into its place."""
-    fresh = os.path.join(os.path.dirname(path), f".new-{os.path.basename(path)}-{os.getpid()}")
+    fresh = os.path.join(os.path.dirname(path), f"{FRESH}{os.path.basename(path)}-{os.getpid()}")
     try:
         write_synced(fresh, data, mode)
         os.rename(fresh, path)

@@ -117,6 +117,9 @@ class Guard:
         self.log = place / f"guard-{phase}.log"
         self.told = False
         self.code: int | None = None
+        # One that was killed left its last word, which would be taken for this one's until this one removes it.
+        with contextlib.suppress(FileNotFoundError):
+            self.ready.unlink()
         with self.log.open("wb") as log:
             # A session of its own: no signal to the supervisor's group reaches it.
             self.process = subprocess.Popen(

@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 from derive.deploy.node.common import (
+    FRESH,
     Refused,
     document,
     fenced,
@@ -52,7 +53,7 @@ def _lead(own: str, link: str, launch: str) -> None:
     target = os.path.join("launches", launch)
     if not is_folder(os.path.join(own, target)):
         raise Refused("not-staged", f"no folder {os.path.join(own, target)}", hint="put its files there first")
-    fresh = os.path.join(own, f".new-{LINK}")
+    fresh = os.path.join(own, f"{FRESH}{LINK}")
     with contextlib.suppress(FileNotFoundError):
         os.unlink(fresh)
     os.symlink(target, fresh)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The effects on a service's guards: armed, handed over, stopped by a supervisor where there is no systemd; and seen.
+"""The effects on a service's guards where there is no systemd: armed, handed over and stopped by a supervisor.
 
 Edge: the node: processes, control groups, files below ``/run/derive``. Runs there: Python 3.8, standard library only.
 
-All but ``guard-seen`` need root. None waits for what it has begun: ``guard-seen`` says how far it is.
+All but ``guard-place`` need root. None waits for what it has begun: ``guard-seen`` says how far it is.
 """
 
 from __future__ import annotations
@@ -22,41 +22,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from derive.deploy.node.common import Refused, fenced
-from derive.deploy.node.guarded import KILL_LIMIT_S, TICK_S, guards_of, pids_below, place_of, read_text, started_at
+from derive.deploy.node.guarded import KILL_LIMIT_S, TICK_S, guards_of, pids_below, place_of, read_text
 from derive.deploy.node.supervisor import GUARDS_LIMIT_S, Supervisor
-from derive.deploy.node.units import unit_states
 
-ENGINE = "/var/run/docker.sock"
 PROGRAMS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-PHASES = ("startup", "steady")
-
-
-def guard_seen(given: dict[str, Any]) -> Any:
-    """Return how a service's guards are, whoever runs them; nothing is changed, and no rights are needed.
-
-    ``units`` are those of its guards as systemd has them; ``supervised`` is what its supervisor last wrote down, and
-    ``alive`` says whether that one lives.
-    """
-    service = str(given["service"])
-    place = place_of(service)
-    text = read_text(place / "supervised.json")
-    known = json.loads(text) if text else None
-    has_systemd = Path("/run/systemd/system").is_dir()
-    names = [f"derive-{service}-guard-{phase}.service" for phase in PHASES]
-    return {
-        "systemd": has_systemd,
-        "units": unit_states({"names": names}) if has_systemd else {},
-        "running": guards_of(service),
-        "says": {phase: read_text(place / f"guard-{phase}").strip() or None for phase in PHASES},
-        "supervised": known,
-        "now_ns": time.monotonic_ns(),
-        "alive": known is not None and started_at(int(known["pid"])) == known["started"],
-    }
+_ENDS_S = 5.0
 
 
 def guard_place(given: dict[str, Any]) -> Any:
     """Return where the engine itself stands, and which hierarchies of control groups there are."""
-    path = _engine(given)
+    path = str(given["engine"])
     with socket.socket(socket.AF_UNIX) as peer:
         try:
             peer.connect(path)
@@ -73,7 +48,7 @@ def guard_arm(given: dict[str, Any]) -> Any:
     with fenced(given):
         place = place_of(given["service"])
         place.mkdir(parents=True, exist_ok=True)
-        lock = _lock(place)
+        lock = _lock_soon(place)
         if lock is None:
             return _ask({"word": "arm", "service": given["service"], "launch": given["launch"]})
         if any(pids_below(Path(given["group"]))):
@@ -110,19 +85,19 @@ def guard_stop(given: dict[str, Any]) -> Any:
     """Have the container stopped, and its guards after it, by the supervisor if there is one."""
     service, seconds = str(given["service"]), int(given["seconds"])
     with fenced(given):
-        if _is_alive(place_of(service)):
+        if _is_alive(place_of(service)) and not _has_ended(place_of(service)):
             return _ask({"word": "stop", "service": service, "seconds": seconds})
         _set_environment(given)
         words = ["docker", "stop", "--time", str(seconds), service]
-        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=seconds + KILL_LIMIT_S)
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=seconds + KILL_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            hint = "see its log, on the node"
+            raise Refused("guard", f"the engine did not stop {service} in time", hint=hint) from None
         if done.returncode != 0 and "No such container" not in done.stderr:
             raise Refused("guard", f"docker stop {service} failed", done.stderr.strip().splitlines()[-3:])
         _end_guards(service)
         return {"state": "ended"}
-
-
-def _engine(given: dict[str, Any]) -> str:
-    return str(given.get("engine") or ENGINE)
 
 
 def _lock(place: Path) -> IO[str] | None:
@@ -134,6 +109,21 @@ def _lock(place: Path) -> IO[str] | None:
         lock.close()
         return None
     return lock
+
+
+def _lock_soon(place: Path) -> IO[str] | None:
+    """Return the lock; a supervisor that has ended holds it, and can be reached, for a moment longer."""
+    until = time.monotonic() + _ENDS_S
+    while True:
+        lock = _lock(place)
+        if lock is not None or not _has_ended(place) or time.monotonic() > until:
+            return lock
+        time.sleep(TICK_S)
+
+
+def _has_ended(place: Path) -> bool:
+    text = read_text(place / "supervised.json")
+    return bool(text) and json.loads(text)["state"] == "ended"
 
 
 def _supervise(given: dict[str, Any], place: Path, listener: socket.socket, lock: IO[str]) -> None:
@@ -165,7 +155,7 @@ def _supervise(given: dict[str, Any], place: Path, listener: socket.socket, lock
 def _set_environment(given: dict[str, Any]) -> None:
     """Let children find Docker's client, and that its engine."""
     os.environ["PATH"] = ":".join(filter(None, (os.environ.get("PATH"), PROGRAMS)))
-    os.environ["DOCKER_HOST"] = f"unix://{_engine(given)}"
+    os.environ["DOCKER_HOST"] = f"unix://{given['engine']}"
 
 
 def _ask(asked: dict[str, Any]) -> dict[str, Any]:

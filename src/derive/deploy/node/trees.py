@@ -16,6 +16,7 @@ import stat
 from typing import Any
 
 from derive.deploy.node.common import (
+    FRESH,
     Refused,
     below,
     fenced,
@@ -151,6 +152,9 @@ def prune(given: dict[str, Any]) -> Any:
         for name in names_in(launches):
             if name in (_STAGING, _DAMAGED) or name.startswith(_GONE):
                 _remove(os.path.join(launches, name))
+        for name in names_in(own):
+            if name.startswith(FRESH):
+                _remove(os.path.join(own, name))
         there = [name for name in names_in(launches) if not name.startswith(".")]
         there.sort(key=lambda name: os.lstat(os.path.join(launches, name)).st_mtime, reverse=True)
         kept = {*there[: int(given["keep"])], *given["named"], *_named(own)}
