@@ -53,6 +53,7 @@ def command(rank: int, port: str, model: str, options: list[str]) -> tuple[list[
 
 
 class _HandOn(BaseHTTPRequestHandler):
+    server: _Server
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
