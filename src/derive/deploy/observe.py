@@ -68,15 +68,6 @@ def drift(
     return tuple(sorted(found, key=lambda one: (one.field, one.expected or "", one.got or "")))
 
 
-def image_lines(launch: Launch, container: Container) -> tuple[str, ...]:
-    """Return what the image is called by the release and by the node's engine, in aligned lines for people.
-
-    An engine with a containerd store knows an image by its manifest, one with overlay2 by its config.
-    """
-    shown = [one for one in container.image_ids if one != launch.image]
-    return (f"manifest  {launch.image}", *(f"engine    {one}" for one in shown))
-
-
 def _made(field: str, expected: str | None, got: str | None) -> Difference:
     return Difference(field=field, expected=expected, got=got)
 

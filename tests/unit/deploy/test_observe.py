@@ -13,7 +13,7 @@ import pytest
 from derive.canonical import Json
 from derive.deploy import engines
 from derive.deploy.model import Container, Mounted
-from derive.deploy.observe import drift, image_lines
+from derive.deploy.observe import drift
 from derive.recipes.resolved import Container as Told
 from derive.render.launch import BindMount, Launch
 from support.deploying import CONFIG, container_of
@@ -81,13 +81,6 @@ def recorded_launch() -> Launch:
 def test_one_image_on_both_image_stores_is_judged_equal(store: str) -> None:
     found = Recorded(store).container()
     assert drift(recorded_launch(), found, {RECORDED_IMAGE, RECORDED_CONFIG}) == ()
-
-
-@pytest.mark.parametrize(("store", "shown"), [("overlay2", RECORDED_CONFIG), ("containerd", None)])
-def test_the_ids_of_an_image_are_shown_by_release_and_engine(store: str, shown: str | None) -> None:
-    lines = image_lines(recorded_launch(), Recorded(store).container())
-    engine = () if shown is None else (f"engine    {shown}",)
-    assert lines == (f"manifest  {RECORDED_IMAGE}", *engine)
 
 
 @pytest.mark.parametrize("store", STORES)
