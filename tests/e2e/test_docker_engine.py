@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -207,26 +207,26 @@ def test_engine_is_gone_after_use_with_its_processes_mounts_and_cgroups(
         running.client.containers.run(
             loaded.reference, ["/bin/busybox", "sleep", "1000"], detach=True, network_mode="none"
         )
-        namespaces = engine_namespaces(running.folder)
-        # Three of the engine and three of the container that is still running.
-        assert len(namespaces) == 6
-    assert_gone(running.folder, namespaces)
+        started = engine_starts(running.folder)
+        # The engine's own process ids, and those of the container that is still running.
+        assert len(frozenset(map(process_namespace, started)) - {process_namespace(os.getpid())}) == 2
+    assert_gone(running.folder, started)
     assert Path("/proc/sys/net/ipv4/ip_forward").read_text() == forwarding
 
 
 def test_engine_is_gone_after_a_failing_test(binaries: Path) -> None:
-    seen: list[tuple[Path, frozenset[str]]] = []
+    seen: list[tuple[Path, Mapping[int, str]]] = []
 
     def failing_test() -> None:
         with docker_engine(store=ImageStore.OVERLAY2, binaries=binaries) as running:
-            seen.append((running.folder, engine_namespaces(running.folder)))
+            seen.append((running.folder, engine_starts(running.folder)))
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         failing_test()
-    ((folder, namespaces),) = seen
-    assert len(namespaces) == 3
-    assert_gone(folder, namespaces)
+    ((folder, started),) = seen
+    assert started
+    assert_gone(folder, started)
 
 
 def test_engine_dies_with_an_owner_killed_outright(binaries: Path) -> None:
@@ -246,14 +246,14 @@ def test_engine_dies_with_an_owner_killed_outright(binaries: Path) -> None:
         ) as owner:
             assert owner.stdout is not None
             folder = Path(owner.stdout.readline().strip())
-            namespaces = engine_namespaces(folder)
-            assert len(namespaces) == 3
+            started = engine_starts(folder)
+            assert started
             owner.send_signal(signal.SIGKILL)
         deadline = time.monotonic() + 10
         while engine_processes(folder) and time.monotonic() < deadline:
             time.sleep(0.05)
         shutil.rmtree(folder)
-        assert_gone(folder, namespaces)
+        assert_gone(folder, started)
     finally:
         shutil.rmtree(parent)
 
@@ -301,9 +301,10 @@ def test_skopeo_inspects_and_copies_the_layout(image: TinyImage, tmp_path: Path)
         assert f"{digest(tiny_layer())[7:]}.tar" in copied.getnames()
 
 
-def engine_namespaces(folder: Path) -> frozenset[str]:
-    """The namespaces of an engine and its containers that are not this process's own."""
-    return frozenset().union(*map(namespaces_of, engine_processes(folder))) - namespaces_of(os.getpid())
+def engine_starts(folder: Path) -> Mapping[int, str]:
+    """The processes of an engine and of its containers, each with when it began."""
+    inside = {process_namespace(pid) for pid in engine_processes(folder)} - {process_namespace(os.getpid()), ""}
+    return {pid: begun(pid) for pid in process_ids() if process_namespace(pid) in inside}
 
 
 def engine_processes(folder: Path) -> frozenset[int]:
@@ -322,16 +323,21 @@ def read(pid: int, file: str) -> str:
         return ""
 
 
-def namespaces_of(pid: int) -> frozenset[str]:
+def process_namespace(pid: int) -> str:
     try:
-        return frozenset(str(Path(f"/proc/{pid}/ns/{kind}").readlink()) for kind in ("mnt", "net", "pid"))
+        return str(Path(f"/proc/{pid}/ns/pid").readlink())
     except OSError:  # it has just ended
-        return frozenset()
+        return ""
 
 
-def assert_gone(folder: Path, namespaces: frozenset[str]) -> None:
+def begun(pid: int) -> str:
+    """When a process began, in clock ticks: with its id that names it, as ids (and those of namespaces) come again."""
+    return read(pid, "stat").rpartition(")")[2].split(" ")[20:21][0] if read(pid, "stat") else ""
+
+
+def assert_gone(folder: Path, started: Mapping[int, str]) -> None:
     assert not folder.exists()
     assert not engine_processes(folder)
-    assert not namespaces & frozenset().union(*map(namespaces_of, process_ids()))
+    assert [pid for pid, when in started.items() if when and begun(pid) == when] == []
     assert folder.name not in Path("/proc/self/mountinfo").read_text()
     assert not list(Path("/sys/fs/cgroup").glob(f"**/{folder.name}"))
