@@ -7,13 +7,14 @@ Edge: builds labs, writes a record.
 from __future__ import annotations
 
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from derive.build.engine import engine_digest
 from derive.canonical import Json
@@ -25,6 +26,8 @@ from lab.scene import Facts, Scene
 from lab.testbed import LabError, attached, lab
 from speed.machine import facts_of, load
 from support.cli import CHECKOUT, derive
+from support.memguard import built
+from support.starving import measure
 
 RECORDS: Final = Numbered("records/lab", "lab")
 CABLINGS: Final[tuple[Cabling, ...]] = ("triangle", "ring4")
@@ -107,7 +110,14 @@ def _tried(scenario: Scenario, scene: Scene, cabling: Cabling) -> Outcome:
     return Outcome(scenario=scenario, cabling=cabling, why=why, duration_ns=took, facts=facts)
 
 
-def write_record(outcomes: Sequence[Outcome], before: str) -> Path:
+def starve(store: Path) -> dict[str, Any]:
+    """Starve real containers of memory, and return how long their guards took: 50 rounds for each interval."""
+    _say("guards: 50 containers that take memory, for each of two intervals")
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="derive-starving-") as folder:
+        return measure(built(store), Path(folder), say=lambda line: _say(f"guards: {line}"))
+
+
+def write_record(outcomes: Sequence[Outcome], guards: dict[str, Any], before: str) -> Path:
     """Write how a whole run came out into the project's records, and return the path."""
     failed = sum(one.why is not None for one in outcomes)
     body: dict[str, Json] = {
@@ -117,6 +127,7 @@ def write_record(outcomes: Sequence[Outcome], before: str) -> Path:
         "fake": list(FAKE),
         "passed": len(outcomes) - failed,
         "failed": failed,
+        "guards": guards,
         "outcomes": [one.document() for one in outcomes],
     }
     return RECORDS.add(CHECKOUT, "site", body)

@@ -21,7 +21,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path[:1] = [str(CHECKOUT / folder) for folder in ("tests", "bench/engine", "src")]
 
 from derive.cli.console import store_folder  # noqa: E402 - found in the folders above
-from lab.everything import CABLINGS, RELEASES, run_all, run_here, write_record  # noqa: E402 - found in the folders above
+from lab.everything import CABLINGS, RELEASES, run_all, run_here, starve, write_record  # noqa: E402 - found in the folders above
 from lab.places import HostKind  # noqa: E402
 from lab.project import make_project  # noqa: E402
 from lab.scenarios import SCENARIOS  # noqa: E402
@@ -90,16 +90,20 @@ def _all(args: argparse.Namespace) -> int:
     if (reason := why_unavailable()) is not None:
         raise LabError(reason)
     before = load()
-    if args.here:
-        outcomes = run_here(args.scenarios)
-    else:
-        outcomes = run_all(args.scenarios, args.cabling or CABLINGS, store_folder(args))
+    store = store_folder(args)
+    outcomes = run_here(args.scenarios) if args.here else run_all(args.scenarios, args.cabling or CABLINGS, store)
     for out in outcomes:
         word = "passed" if out.why is None else "failed"
         _answer(f"{out.cabling:<10}{out.scenario.name:<28}{word:<8}{out.duration_ns / 1e9:8.1f} s")
+    good = all(out.why is None for out in outcomes)
     if not (args.scenarios or args.cabling or args.here):
-        _answer(write_record(outcomes, before).relative_to(CHECKOUT).as_posix())
-    return int(any(out.why is not None for out in outcomes))
+        guards = starve(store)
+        for interval, found in guards["intervals"].items():
+            spread = f"99th percentile {found['p99_ms']} ms of {found['limit_ms']} ms"
+            _answer(f"guards    every {interval} s{'':<17}{'passed' if found['good'] else 'failed':<8}{spread}")
+        _answer(write_record(outcomes, guards, before).relative_to(CHECKOUT).as_posix())
+        good = good and bool(guards["good"])
+    return int(not good)
 
 
 def _answer(text: str) -> None:
