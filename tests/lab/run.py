@@ -13,6 +13,7 @@ Edge: processes, namespaces, standard streams; needs root.
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -139,6 +140,8 @@ def _act(args: argparse.Namespace) -> int:
 
 def main() -> int:
     """Run one command."""
+    # Commands that are started get Ctrl-C as scenarios send it, also where this one was started in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return _act(_arguments())
     except LabError as error:
