@@ -143,15 +143,20 @@ async def make_folder(node: Node, folder: str) -> bool:
     return bool(answer["made"])
 
 
-async def take_lease(node: Node, folder: str, nonce: str, owner: Owner, seconds: int = LEASE_S) -> Taken:
+async def take_lease(
+    node: Node, folder: str, nonce: str, owner: Owner, seconds: int = LEASE_S, *, gone: str | None = None
+) -> Taken:
     """Take the node's lease; one that has expired, or whose owner is known to be gone, is taken over.
 
-    Taken again with the same nonce, it is renewed.
+    Taken again with the same nonce, it is renewed. ``gone`` is the nonce of a lease whose owner another node knows to
+    be gone.
 
     Raises:
         LeaseHeld: when somebody else has it; ``holder`` says who.
     """
     arguments: dict[str, Json] = {"folder": folder, "lease": nonce, "owner": owner.document(), "seconds": seconds}
+    if gone is not None:
+        arguments["replaces"] = gone
     try:
         return _taken(await node.effect("lease-take", arguments), node)
     except LeaseHeld as held:

@@ -88,15 +88,21 @@ async def hold(
 
 
 async def _take(nodes: Reach, held: Held, taken: Callable[[str, Taken], None]) -> None:
+    gone: list[str] = []
+
     async def take(node: Node) -> None:
         held.asked.add(node.name)
         await make_folder(node, held.fence.folder)
         asked = time.monotonic()
-        got = await take_lease(node, held.fence.folder, held.fence.nonce, held.owner, held.seconds)
+        known = gone[0] if gone else None
+        got = await take_lease(node, held.fence.folder, held.fence.nonce, held.owner, held.seconds, gone=known)
         held.until[node.name] = asked + held.seconds
+        if got.why == "owner gone" and got.former is not None:
+            gone.append(got.former.nonce)
         taken(node.name, got)
 
     head, *others = nodes.names
+    # A deploy has one nonce on all nodes: that it ended with the head's last boot, the head alone can tell.
     await nodes.all_of(take, only=[head])
     await nodes.all_of(take, only=others)
 

@@ -107,6 +107,20 @@ def test_a_holder_that_is_gone_from_this_machine_is_replaced_and_one_that_lives_
     at_node(taken)
 
 
+def test_a_holder_that_another_node_knows_to_be_gone_is_replaced(at_node: AtNode, tmp_path: Path) -> None:
+    site = str(tmp_path / "site")
+    elsewhere = replace(effects.this_process("it"), host="another")
+
+    async def taken(node: Node) -> None:
+        await effects.take_lease(node, site, "first", elsewhere)
+        with pytest.raises(LeaseHeld):
+            await effects.take_lease(node, site, "second", effects.this_process("a test"), gone="some other")
+        second = await effects.take_lease(node, site, "second", effects.this_process("a test"), gone="first")
+        assert second.why == "owner gone"
+
+    at_node(taken)
+
+
 @contextmanager
 def held_up(folder: Path) -> Iterator[None]:
     """Hold the lock that a change waits for, so that it is under way for as long as a test needs."""

@@ -97,6 +97,12 @@ def test_after_a_reboot_the_time_of_day_says_whether_it_still_holds(folder: Path
     assert take(folder, "second")["why"] == "expired"
 
 
+def test_one_whose_process_ran_on_this_machine_before_its_reboot_is_taken_over(folder: Path) -> None:
+    take(folder, "first", **{"boot-id": "an earlier boot"})
+    edit(folder, **{"boot-id": "an earlier boot", "expires-boot_ms": 0})
+    assert take(folder, "second")["why"] == "owner gone"
+
+
 def test_setting_the_clock_ends_no_lease(folder: Path) -> None:
     take(folder, "first")
     edit(folder, expires_s=0)

@@ -86,13 +86,16 @@ def _why_free(held: dict[str, Any] | None, given: dict[str, Any]) -> str | None:
         return None
     if held["left_s"] <= 0:
         return "expired"
-    if held["nonce"] == given.get("replaces") or _is_gone(held["owner"]):
+    if held["nonce"] == given.get("replaces") or _is_gone(held):
         return "owner gone"
     return "held"
 
 
-def _is_gone(owner: dict[str, Any]) -> bool:
+def _is_gone(held: dict[str, Any]) -> bool:
     """Say whether the owner ran on this very machine and does so no more."""
+    owner = held["owner"]
+    if owner["boot-id"] == held["boot-id"] != boot_id():
+        return True  # it ran on this kernel, which has ended since
     here = (boot_id(), os.readlink("/proc/self/ns/pid"), socket.gethostname().partition(".")[0])
     if (owner["boot-id"], owner["pid-namespace"], owner["host"]) != here:
         return False
