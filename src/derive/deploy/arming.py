@@ -14,11 +14,14 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from derive.deploy.effects import UnitSeen, install_units, put_file, run_fenced, unit_states
+from derive.canonical import CanonicalError, decode
+from derive.deploy.effects import UnitSeen, install_units, put_file, read_files, run_fenced, unit_states
 from derive.deploy.model import GuardSeen
 from derive.deploy.node_errors import EffectFailed
 from derive.errors import Corrupt, expected_got
+from derive.images.documents import DocumentError
 from derive.render import units
+from derive.render.documents import launch_from_document
 from derive.render.plan import LAUNCH_BUNDLE_LABEL
 
 if TYPE_CHECKING:
@@ -120,13 +123,15 @@ async def steady(node: Node, target: Target, *, fence: Fence) -> None:
 
 
 async def stop(node: Node, service: str, *, fence: Fence, seconds: int) -> None:
-    """Stop the container, then its guards; ``seconds`` is how long the container has to end when it is told to.
+    """Stop the container, then its guards.
 
-    A service that does not run is stopped already.
+    The container has as long to end as its launch files say, to which the service's link leads; ``seconds`` where they
+    cannot be read. A service that does not run is stopped already.
 
     Raises:
         EffectFailed: when something of it still runs in the end, by name.
     """
+    seconds = await time_to_end(node, fence.folder, service) or seconds
     limit = seconds + _MARGIN_S
     if not await _has_systemd(node, service):
         arguments = {**fence.document(), "service": service, "seconds": seconds, "engine": node.engine_socket}
@@ -146,6 +151,19 @@ async def stop(node: Node, service: str, *, fence: Fence, seconds: int) -> None:
         return None if any(one.active not in ("inactive", "failed") for one in found) else True
 
     await _until(node, "stop", limit, stopped, f"{there[0]} is not stopped after {limit} s")
+
+
+async def time_to_end(node: Node, folder: str, service: str) -> int | None:
+    """Return the seconds that the container of a service has to end, by the launch files that it was started from.
+
+    None where the node has none that can be read.
+    """
+    path = f"{folder}/{service}/current/container.json"
+    found = (await read_files(node, [path])).get(path)
+    try:
+        return None if found is None else launch_from_document(decode(found.data)).container.stop_seconds
+    except (CanonicalError, DocumentError):
+        return None
 
 
 async def seen(node: Node, service: str) -> tuple[GuardSeen, ...]:

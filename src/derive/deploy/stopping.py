@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from derive.canonical import CanonicalError, decode
 from derive.deploy import arming, engines
-from derive.deploy.effects import StateSeen, read_files, read_state, read_states, this_process, write_state
+from derive.deploy.effects import StateSeen, read_state, read_states, this_process, write_state
 from derive.deploy.former import STOPPED
 from derive.deploy.held import hold
 from derive.deploy.model import NodeState
@@ -25,8 +24,6 @@ from derive.deploy.situation import UP
 from derive.deploy.steps import is_of_a_deploy
 from derive.deploy.told import Told
 from derive.errors import DeriveError, InputErrors
-from derive.images.documents import DocumentError
-from derive.render.documents import launch_from_document
 from derive.render.plan import LAUNCH_BUNDLE_LABEL
 from derive.words import near
 
@@ -137,25 +134,14 @@ async def _stop(node: Node, held: Held, name: str, *, is_service: bool) -> str:
         guard = await stop_guard(node, held.fence, f"{name}-memguard.service")
         was_running = await node.ask(engines.stop, name, STOP_S)
         return f"{guard}{'stopped' if was_running else 'was stopped already'}"
-    seconds = await _stop_seconds(node, held.fence.folder, name)
-    await arming.stop(node, name, fence=held.fence, seconds=seconds)
+    await arming.stop(node, name, fence=held.fence, seconds=STOP_S)
     found = await node.ask(engines.containers, [name])
     if any(is_of_a_deploy(one) for one in found):
-        await node.ask(engines.stop, name, seconds)
+        await node.ask(engines.stop, name, STOP_S)
     await _remember(node, held, await read_state(node, held.fence.folder, name), name)
     if any(one.state in UP and not is_of_a_deploy(one) for one in found):
         return f"stopped; one of that name that no deploy started runs on: --container {name}"
     return "stopped"
-
-
-async def _stop_seconds(node: Node, folder: str, name: str) -> int:
-    """Return how long the container has to end by itself, as the launch files say that the link leads to."""
-    path = f"{folder}/{name}/current/container.json"
-    found = (await read_files(node, [path])).get(path)
-    try:
-        return STOP_S if found is None else launch_from_document(decode(found.data)).container.stop_seconds
-    except (CanonicalError, DocumentError):
-        return STOP_S
 
 
 async def _remember(node: Node, held: Held, seen: StateSeen, name: str) -> None:

@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is seen of a service's guards, by systemd's units or a supervisor's notes."""
+"""What is seen of a service's guards, by systemd's units or a supervisor's notes; how long it may take to end."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from derive.deploy.arming import guards_in
+import pytest
+
+from derive.canonical import encode
+from derive.deploy.arming import guards_in, time_to_end
 from derive.deploy.model import GuardSeen
+from derive.deploy.remote import Node
+from derive.render.documents import launch_document
+from support.launching import small_launch
+from support.nodes import AtNode
 
 STARTUP, STEADY = "derive-s-guard-startup.service", "derive-s-guard-steady.service"
 
@@ -48,3 +56,21 @@ def test_a_supervisor_s_notes_name_the_guards_that_ended() -> None:
         GuardSeen(phase="startup", alive=False, says=None, unit=None, pid=None, code=0),
         GuardSeen(phase="steady", alive=True, says=None, unit=None, pid=2),
     )
+
+
+@pytest.mark.parametrize(
+    "text", [encode(launch_document(small_launch())), b"{", None], ids=["whole", "damaged", "none"]
+)
+def test_what_runs_has_as_long_to_end_as_its_own_launch_files_say(
+    at_node: AtNode, tmp_path: Path, text: bytes | None
+) -> None:
+    launch = tmp_path / "s/current"
+    launch.mkdir(parents=True)
+    if text is not None:
+        (launch / "container.json").write_bytes(text)
+
+    async def ask(node: Node) -> None:
+        seconds = small_launch().container.stop_seconds if text not in (b"{", None) else None
+        assert await time_to_end(node, str(tmp_path), "s") == seconds
+
+    at_node(ask)
