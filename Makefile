@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup image check kernels ds41f arguments test lab lab-vllm gpu lint bench lock clean
+.PHONY: help setup image check kernels ds41f arguments test lab lab-vllm gpu lint bench scale lock clean
 
 # Of the person's command line, never of an environment that happens to hold these names.
 ifneq ($(origin IMAGE),command line)
@@ -60,6 +60,10 @@ arguments: setup ## hold the options read from vLLM's sources against a vLLM tha
 
 bench: setup ## measure the engine
 	@.venv/bin/python bench/engine/run.py $(ARGS)
+
+scale: ## building on 1 to 50 workers, simulated and on BuildKit (root, an hour): [ARGS='--steps 100 --record FILE']
+	@tools/bootstrap --tests && tests/support/install-docker .cache/docker
+	@.venv/bin/python bench/engine/scale.py $(ARGS)
 
 lock: setup ## resolve what the wishes in lock/ want: [ARGS='--outdated']
 	@.venv/bin/derive lock $(ARGS)

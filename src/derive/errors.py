@@ -6,6 +6,7 @@ Core: no IO.
     DeriveError                      exit 3: could not be done
     |- InputErrors                   exit 2: wrong usage or input, every problem at once
     |- CheckFailed                   exit 1: the answer is no
+    |  |- Contradicted               trusted builders, or one of them and this machine, say two things of one step
     |- BuildFailed                   exit 3: a builder or its script failed; names the log
     |  |- SeveralFailed              exit 2 or 3, that of the gravest: steps that failed beside each other
     |- Unavailable                   exit 3: host, network, space, upstream
@@ -103,6 +104,10 @@ class CheckFailed(DeriveError):
     """The answer is no: something differs, or a finding stands."""
 
     exit_code = 1
+
+
+class Contradicted(CheckFailed):
+    """Builders who are trusted, or one of them and this machine, say two things of one step: nothing of it is taken."""
 
 
 class BuildFailed(DeriveError):

@@ -44,7 +44,9 @@ def parse(name: str, text: str, *, is_package: bool = False) -> Module:
     return Module(name, ast.parse(text), is_package)
 
 
+@pytest.fixture(scope="module")
 def all_modules() -> dict[str, Module]:
+    """Every module of the engine, by name."""
     found = {}
     for path in sorted((SOURCE / "derive").rglob("*.py")):
         parts = path.relative_to(SOURCE).with_suffix("").parts
@@ -94,19 +96,19 @@ def violations(module: Module, modules: dict[str, Module]) -> Iterator[str]:
             yield f"{module.name}:{line}: calls {name}"
 
 
-def test_every_module_says_whether_it_is_core_or_edge() -> None:
-    silent = [name for name, module in all_modules().items() if module.kind is None]
+def test_every_module_says_whether_it_is_core_or_edge(all_modules: dict[str, Module]) -> None:
+    silent = [name for name, module in all_modules.items() if module.kind is None]
     assert silent == [], "a line of the docstring begins with Core: or Edge:, and says what it touches"
 
 
-def test_core_modules_do_no_io_and_import_no_edge() -> None:
-    modules = all_modules()
-    found = [text for module in modules.values() if module.kind == "Core" for text in violations(module, modules)]
+def test_core_modules_do_no_io_and_import_no_edge(all_modules: dict[str, Module]) -> None:
+    core = [module for module in all_modules.values() if module.kind == "Core"]
+    found = [text for module in core for text in violations(module, all_modules)]
     assert found == [], "\n".join(found)
 
 
-def test_the_engine_has_both_kinds() -> None:
-    kinds = [module.kind for module in all_modules().values()]
+def test_the_engine_has_both_kinds(all_modules: dict[str, Module]) -> None:
+    kinds = [module.kind for module in all_modules.values()]
     assert kinds.count("Core") > 20
     assert kinds.count("Edge") > 20
 

@@ -90,21 +90,23 @@ _NOTHING = _Reached({}, frozenset())
 
 def contents_of(graph: Graph, image: Digest, blobs: Collection[Digest]) -> Contents:
     """Return what an image is made of; ``blobs`` are those of the layers that its manifest names."""
-    node = graph.nodes[image]
     reached = _reach(graph, image)
     layers: list[LayerContents] = []
     packages: dict[str, tuple[Applied, ...]] = {}
     own: set[Digest] = set()
-    for blob in _numbered(node, "blob."):
-        layer, output = _node(graph, blob), graph.output(blob) or ""
-        if Digest.parse(output.partition(":")[2]) not in blobs:
-            continue  # an empty one, which was left out
-        inside = _union(_given(graph, one, reached) for one in _numbered(layer, "tree."))
+    for name, blob in _stacked(graph, image):
+        output = graph.output(blob) or ""
+        if isinstance(blob, Built):
+            if Digest.parse(output.partition(":")[2]) not in blobs:
+                continue  # an empty one, which was left out
+            inside = _union(_given(graph, one, reached) for one in _numbered(_node(graph, blob), "tree."))
+        else:
+            inside = _Reached({blob.output: ()}, frozenset())
         own |= inside.own
         packages |= _union([_Reached(packages, frozenset()), inside]).packages
         layers.append(
             LayerContents(
-                name=layer.name.removeprefix(f"{node.name} layer "),
+                name=name,
                 blob=output,
                 packages=tuple(sorted(inside.packages)),
                 own=tuple(sorted(inside.own)),
@@ -118,6 +120,24 @@ def contents_of(graph: Graph, image: Digest, blobs: Collection[Digest]) -> Conte
         sources={output: _package(graph, output, ()) for output in sources},
         layers=tuple(layers),
     )
+
+
+def _stacked(graph: Graph, image: Digest) -> list[tuple[str, Reference]]:
+    """Return an image's layers by name, those of the images that it is made upon before its own.
+
+    A base that was fetched stands there as one, by its manifest: nobody here knows what is in which of its layers.
+    """
+    found: list[tuple[str, Reference]] = []
+    node: Node | None = graph.nodes[image]
+    while node is not None:
+        prefix = "" if node.id == image else f"{node.name} "
+        own = [(_node(graph, blob).name, blob) for blob in _numbered(node, "blob.")]
+        found[:0] = [(prefix + name.removeprefix(f"{node.name} layer "), blob) for name, blob in own]
+        base = node.inputs.get("base")
+        if isinstance(base, Fixed):
+            found.insert(0, ("base", base))
+        node = graph.node(base) if isinstance(base, Built) else None
+    return found
 
 
 def _reach(graph: Graph, target: Digest) -> dict[Digest, _Reached]:

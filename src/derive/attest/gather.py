@@ -162,7 +162,7 @@ def _require_whole(found: FoundDerivation) -> Digest:
         raise Missing(f"the image {name} was not derived into this store", hint=hint)
     layers = [one for role, one in found.node.inputs.items() if role.startswith("blob.")]
     if not found.graph.is_whole(found.id) or None in map(found.graph.output, layers):
-        hint = "name it in the project that declares it, and derive it into this store first"
+        hint = "derive it here, by the project that declares it; what came from a cache too: derive image --check"
         raise Missing(f"this store does not know all that {name} came from", hint=hint)
     return parse_output(given).digest
 

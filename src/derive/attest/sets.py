@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from derive.derivations.bases import image_parts, locked_bases
 from derive.derivations.declarations import DebianRootDecl, Declaration, SourceDecl, UnpackDecl, WheelsDecl
 from derive.derivations.scope import Scope, references
 
 
 def lock_sets(scope: Scope, image: str) -> tuple[str, ...]:
     """Return the names of the sets, sorted."""
-    found: set[str] = set()
+    found = set(locked_bases(scope, image))
     seen: set[str] = set()
-    waiting = [part for layer in scope.images[image].layers for part in layer.parts]
+    waiting = image_parts(scope, image)
     while waiting:
         name = waiting.pop()
         if name in seen:

@@ -14,6 +14,8 @@ from typing import assert_never
 
 from derive.build.execute import store_knowledge
 from derive.build.plan import Known
+from derive.buildkit.worker import worker_text
+from derive.cache.rows import substitutions
 from derive.canonical import Digest, Json, escape
 from derive.derivations.model import Derivation, Platform
 from derive.errors import InputErrors, Missing
@@ -144,9 +146,17 @@ def _derivation(
     facts = [("name", name), ("derivation", str(key))]
     facts += [(field, str(document[field])) for field in ("builder", "build", "host")]
     facts += [("capability", name) for name in _capabilities(document)]
+    came = None
+    worker: Mapping[str, str] = {}
     if found is not None:
         facts.append(("resolved", str(found.resolved)))
         facts += [(f"output {output}", str(value)) for output, value in sorted(found.outputs.items())]
+        came = substitutions(store.database, [found.resolved]).get(found.resolved)
+        if came is not None:
+            facts.append(("came from", f"cache {came.cache}, vouched for by {', '.join(came.signers)}"))
+        worker = store.database.worker(found.resolved)
+        if worker:
+            facts.append(("ran on", worker_text(worker)))
         if found.duration_ns:  # none is known of what was imported, or fetched while locking
             facts.append(("built in", duration_text(found.duration_ns)))
     else:
@@ -164,6 +174,10 @@ def _derivation(
         "outputs": outputs,
         "sources": _places(sources),
     }
+    if worker:
+        body["worker"] = dict(worker)
+    if came is not None:
+        body["came_from"] = {"cache": came.cache, "signers": {name: str(key) for name, key in came.signers.items()}}
     return Description(kind="derivation", subject=name, facts=tuple(facts), rows=tuple(rows), body=body)
 
 

@@ -11,33 +11,34 @@ import errno
 import platform
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
-from typing import IO, TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, TypeAlias
 
+from derive.build.answers import free_bytes, is_present, known_of, store_knowledge
 from derive.build.builders import VERSIONS
-from derive.build.context import Build, Context, Fetch
+from derive.build.context import Build, Context, Fetch, StepExecutor
 from derive.build.engine import engine_digest
+from derive.build.failing import can_be_entered, entering, lines_of, named, placed
 from derive.build.noting import Notes, note_reused
 from derive.build.order import Order
-from derive.build.plan import Action, Knowledge, Known, Plan, Step, resolved_of
-from derive.build.prices import FETCHES_AT_ONCE
+from derive.build.placing import AtOnce, Place, Placing, StepLost
+from derive.build.plan import Action, Plan, Step, resolved_of
+from derive.build.prices import FETCHES_AT_ONCE, Forecast
+from derive.build.substituting import Came, NotBrought, PlanAgain, Substitute, note_came
+from derive.build.telling import Progress, Silent
 from derive.canonical import Digest
 from derive.derivations.model import (
     Derivation,
-    FlatOutput,
     Output,
     ResolvedDerivation,
-    TreeOutput,
-    parse_output,
 )
 from derive.errors import (
     BuildFailed,
     Corrupt,
     DeriveError,
     HostRefuses,
-    InputErrors,
     Interrupted,
     SeveralFailed,
     Unavailable,
@@ -45,93 +46,17 @@ from derive.errors import (
 from derive.sandbox.outcome import Runner
 from derive.store.database import Realisation
 from derive.store.local import LocalStore
-from derive.store.space import free_bytes as room_on_disk
 
 if TYPE_CHECKING:
     from derive.build.compile_server import CompileServers
 
+__all__ = ["Executor", "Progress", "Silent", "free_bytes", "is_present", "known_of", "store_knowledge"]
+
+_Outputs: TypeAlias = Mapping[str, Output]
+
 _LAST_FETCHES_S = 1.0
 _LAST_STEPS_S = 0.5
 """How long steps that run beside one that failed are waited for before they are stopped: they may be failing, too."""
-
-
-class Progress(Protocol):
-    """Is told what happens; shows it or not."""
-
-    def begin(self, plan: Plan, expected_ns: int | None) -> None:
-        """The plan starts; how long it may take is None where no past run tells."""
-
-    def started(self, derivation: Derivation) -> None:
-        """A step starts."""
-
-    def finished(self, derivation: Derivation, outcome: str, duration_ns: int) -> None:
-        """A step ended: ``fetched``, ``built``, ``reused``, ``stopped`` or ``failed``."""
-
-    def note(self, message: str) -> None:
-        """Something that a person should know, such as a mirror that does not answer; said once."""
-
-    def checked(self, derivation: Derivation, differences: int) -> None:
-        """A step was built again, and so many of its outputs came out otherwise."""
-
-    def end(self) -> None:
-        """The run is over, however it went."""
-
-    def took(self, duration_ns: int, expected_ns: int | None) -> None:
-        """All went well, in so much time."""
-
-
-class Silent:
-    """Shows nothing."""
-
-    def begin(self, plan: Plan, expected_ns: int | None) -> None:
-        """Show nothing."""
-
-    def started(self, derivation: Derivation) -> None:
-        """Show nothing."""
-
-    def finished(self, derivation: Derivation, outcome: str, duration_ns: int) -> None:
-        """Show nothing."""
-
-    def note(self, message: str) -> None:
-        """Show nothing."""
-
-    def checked(self, derivation: Derivation, differences: int) -> None:
-        """Show nothing."""
-
-    def end(self) -> None:
-        """Show nothing."""
-
-    def took(self, duration_ns: int, expected_ns: int | None) -> None:
-        """Show nothing."""
-
-
-def store_knowledge(store: LocalStore) -> Knowledge:
-    """Return the store's answers for the planner."""
-
-    def realised(wanted: object) -> Mapping[Digest, Known]:
-        rows = store.database.realisations(wanted)  # type: ignore[arg-type]
-        return {digest: known_of(row) for digest, row in rows.items()}
-
-    return Knowledge(
-        resolved_ids=store.database.resolved_ids,
-        realised=realised,
-        present=lambda output: is_present(store, output),
-    )
-
-
-def known_of(row: Realisation) -> Known:
-    """Return a database row as the planner's value."""
-    outputs = {name: parse_output(text) for name, text in row.outputs.items()}
-    return Known(resolved=row.resolved, outputs=outputs, duration_ns=row.duration_ns)
-
-
-def is_present(store: LocalStore, output: Output) -> bool:
-    """Say whether an output's contents can be read from the store now."""
-    match output:
-        case TreeOutput(digest):
-            return store.has_tree(digest)
-        case FlatOutput(digest):
-            return store.has_blob(digest)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -140,6 +65,9 @@ class Executor:
 
     ``builders`` maps builder names to functions. ``jobs`` steps run at once; each is told that it may do ``inner_jobs``
     things at once, which decides no byte. ``keep_failed``: a script that fails leaves its folders in the store.
+    ``executor`` runs scripts and compilers that are not placed elsewhere, None where this machine's sandbox does.
+    ``placer`` makes what says which steps of a plan begin where; without, all run here, in the order in which they
+    become ready. ``substitute`` has what other machines built; without, a plan has no step that is substituted.
     """
 
     store: LocalStore
@@ -150,7 +78,14 @@ class Executor:
     inner_jobs: int
     progress: Progress = field(default_factory=Silent)
     keep_failed: bool = False
+    executor: StepExecutor | None = None
+    placer: Callable[[Plan, Forecast], Placing] | None = None
+    substitute: Substitute | None = None
+    _came: Came | None = None
+    _places: dict[Digest, Place] = field(default_factory=dict)
+    _workers: dict[Digest, Mapping[str, str]] = field(default_factory=dict)
     _cancel: threading.Event = field(default_factory=threading.Event)
+    _placing: Placing = field(default_factory=lambda: AtOnce(1, threading.Event()))
     _failed: threading.Event = field(default_factory=threading.Event)
     _outputs: dict[Digest, Mapping[str, Output]] = field(default_factory=dict)
     _notes: Notes | None = None
@@ -168,6 +103,7 @@ class Executor:
         """
         self._engine = engine_digest().hex
         self._outputs = {s.derivation.id: s.outputs for s in plan.steps if s.outputs is not None}
+        self._came = Came.of(self.store, self.substitute, own=plan.is_whole)
         for derivation, resolved in () if self.store.read_only else plan.cutoffs:
             self.store.database.map_derivation(derivation.id, derivation.name, resolved, derivation.encoded())
         pending = [step for step in plan.steps if step.action is not Action.REUSE]
@@ -175,10 +111,14 @@ class Executor:
             note_reused(self.store, plan.target)
             return self._outputs[plan.target.id]
         self._notes = Notes(self.store, plan, self.jobs)
+        if self.placer is None:
+            self._placing = AtOnce(self.jobs, self._cancel)
+        else:
+            self._placing = self.placer(plan, self._notes.forecast)
         self.progress.begin(plan, self._notes.expected_ns)
         outcome = "failed"
         fetchers = ThreadPoolExecutor(FETCHES_AT_ONCE, thread_name_prefix="fetch")
-        workers = ThreadPoolExecutor(self.jobs, thread_name_prefix="build")
+        workers = ThreadPoolExecutor(self._placing.threads, thread_name_prefix="build")
         running: dict[Future[Mapping[str, Output]], Step] = {}
         self._compilers = _compile_servers()
         try:
@@ -196,6 +136,7 @@ class Executor:
         finally:
             self.cancel()
             workers.shutdown(wait=True, cancel_futures=True)
+            self._placing.close()
             self._compilers.close()
             self._compilers = None
             # A transfer from a host that says nothing ends only with the host's time: it is left behind.
@@ -211,6 +152,9 @@ class Executor:
         """Stop every running sandbox and transfer, and start nothing more."""
         self._cancel.set()
         self.fetch.stop()
+        if self.substitute is not None:
+            self.substitute.stop()
+        self._placing.stop()
 
     def _with_others(self, first: DeriveError, running: Mapping[Future[Mapping[str, Output]], Step]) -> DeriveError:
         """Stop the steps that still run, and return the failure with those of them that fail too, not being stopped."""
@@ -221,7 +165,7 @@ class Executor:
         found = [first, *(future.exception() for future in others)]
         told = [one for one in found if isinstance(one, DeriveError) and not isinstance(one, Interrupted)]
         # What is not of one step, such as a full disk, is said once.
-        errors = {_named(one): one for one in told}
+        errors = {named(one): one for one in told}
         if len(errors) > 1:
             return SeveralFailed([errors[key] for key in sorted(errors)])
         return next(iter(errors.values()), first)
@@ -234,37 +178,98 @@ class Executor:
         workers: ThreadPoolExecutor,
     ) -> None:
         order = Order(pending)
+        failures: list[DeriveError] = []
+        missed: set[Digest] = set()
+        spared: list[Step] = []
 
         def submit(steps: Iterable[Step]) -> None:
             for step in steps:
-                is_fetch = step.action is Action.FETCH
-                future = (fetchers if is_fetch else workers).submit(self._run_step, step)
+                if step.action is Action.BUILD:
+                    self._placing.offer((step,))
+                    continue
+                future = fetchers.submit(self._run_step, step)
                 running[future] = step
-                if is_fetch:
-                    self._fetching.append(future)
+                self._fetching.append(future)
+            for step, place in () if failures or spared else self._placing.take():
+                self._places[step.derivation.id] = place
+                running[workers.submit(self._run_step, step)] = step
 
         submit(order.ready())
-        failures: list[DeriveError] = []
         # After a transfer that failed the others go on: what is missing is said at once, and nothing that came is lost.
-        while running and not (failures and running.keys().isdisjoint(self._fetching)):
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
+        while running or (self._placing.is_waiting and not spared):
+            if failures and running.keys().isdisjoint(self._fetching):
+                break
+            ended = self._ended(running)
+            for future in ended:
                 step = running.pop(future)
                 try:
-                    self._outputs[step.derivation.id] = future.result()
+                    is_done = self._keep(step, future)
+                except NotBrought as error:
+                    missed |= error.resolved  # what it was wanted for waits for another plan, in which it is built
                 except (Unavailable, Corrupt) as error:
                     if step.action is not Action.FETCH or isinstance(error, HostRefuses):
                         raise
                     failures.append(error)
                 else:
-                    submit(() if failures else order.done(step))
+                    freed = order.done(step) if is_done and not failures else []
+                    spared += self._known_elsewhere(freed)
+                    submit(() if spared else freed)
+            if not ended and self._placing.is_waiting:
+                submit(())
+        self._require_done(failures, missed, spared)
+
+    def _require_done(self, failures: Sequence[DeriveError], missed: set[Digest], spared: Sequence[Step]) -> None:
+        """Raise for what a plan could not do: what could not be fetched, what was not had, what need not be built."""
         if failures:
             from derive.net.failures import together
 
             raise together(failures, len(self._fetching))
+        if missed:
+            raise NotBrought("outputs that others vouch for could not be had", missed)
+        if spared:
+            raise PlanAgain(f"others vouch for {spared[0].derivation.name}, now that its inputs are known")
+
+    def _known_elsewhere(self, steps: Sequence[Step]) -> list[Step]:
+        """Return those steps, about to be built, that others vouch for as their inputs turned out, and nobody here."""
+        if self.substitute is None:
+            return []
+        pairs = {}
+        for step in steps:
+            if step.action is Action.BUILD:
+                resolved = resolved_of(step.derivation, self._inputs(step.derivation)).id
+                row = self.store.database.realisation(resolved)
+                if row is None or not self._may_take(step.derivation, row):
+                    pairs[resolved] = step
+        said = self.substitute.vouched([(step.derivation, resolved) for resolved, step in pairs.items()])
+        return [step for resolved, step in pairs.items() if resolved in said and said[resolved].is_enough]
+
+    def _ended(self, running: Mapping[Future[Mapping[str, Output]], Step]) -> set[Future[Mapping[str, Output]]]:
+        """Wait for steps that end; returns also without any where steps may have to be placed anew."""
+        patience = self._placing.poll_s
+        if not running:
+            time.sleep(patience or _LAST_STEPS_S)
+        return wait(running, timeout=patience, return_when=FIRST_COMPLETED)[0]
+
+    def _keep(self, step: Step, future: Future[Mapping[str, Output]]) -> bool:
+        """Keep what a step gave; False where it was lost, and waits again. Raises what the step raised."""
+        place = self._places.pop(step.derivation.id, None)
+        try:
+            self._outputs[step.derivation.id] = future.result()
+        except StepLost:
+            if place is not None:
+                self._placing.lost(step, place)
+            return False
+        if place is not None:
+            self._placing.ended(step, place)
+        return True
+
+    def _is_lost(self, step: Step, error: DeriveError) -> bool:
+        """Say whether a step failed for where it ran, and is to run again."""
+        place = self._places.get(step.derivation.id)
+        return place is not None and not self._cancel.is_set() and self._placing.is_lost(step, place, error)
 
     def _run_step(self, step: Step) -> Mapping[str, Output]:
-        is_fetch = step.action is Action.FETCH
+        is_fetch = step.action is not Action.BUILD
         if self._cancel.is_set() or (self._failed.is_set() and not is_fetch):
             raise Interrupted("stopped")
         derivation = step.derivation
@@ -272,11 +277,19 @@ class Executor:
         outcome = "failed"
         self.progress.started(derivation)
         try:
-            resolved, outputs, outcome = self._realise(derivation)
+            resolved, outputs, outcome = self._substituted(step) or self._realise(derivation)
             if self._notes is not None:
-                self._notes.step(step, resolved, outputs, outcome, time.monotonic_ns() - started)
-        except Interrupted:
-            outcome = "stopped"
+                place = self._places.get(derivation.id)
+                elsewhere = None if place is None else place.elsewhere
+                self._notes.step(step, resolved, outputs, outcome, time.monotonic_ns() - started, elsewhere)
+        except DeriveError as error:
+            is_lost = self._is_lost(step, error)
+            if is_lost or isinstance(error, Interrupted):
+                outcome = "stopped"
+            if isinstance(error, NotBrought):
+                outcome = "absent"
+            if is_lost:
+                raise StepLost from error
             raise
         except OSError as error:
             raise _translate(error, self.store) from error
@@ -286,19 +299,46 @@ class Executor:
             self.progress.finished(derivation, outcome, time.monotonic_ns() - started)
         return outputs
 
+    def _substituted(self, step: Step) -> tuple[Digest, Mapping[str, Output], str] | None:
+        """Take a step's outputs from a cache; None where the plan has it made here."""
+        vouch, derivation = step.vouch, step.derivation
+        if step.action is not Action.SUBSTITUTE or vouch is None or self.substitute is None:
+            return None
+        with self.store.locked(f"build-{vouch.resolved.hex}", self._cancel):
+            row = self.store.database.realisation(vouch.resolved)
+            if row is None or not self._may_take(derivation, row):
+                cache = self.substitute.bring(derivation, vouch, self._cancel)
+                note_came(self.store, derivation, vouch, cache, self.substitute.signers(vouch))
+                return vouch.resolved, vouch.outputs, "substituted"
+        return vouch.resolved, known_of(row).outputs, "reused"
+
+    def _may_take(self, derivation: Derivation, row: Realisation) -> bool:
+        """Say whether what was realised before is present, and may be taken as it is."""
+        if self._came is not None and not self._came.stands(derivation, row.resolved):
+            return False
+        return all(is_present(self.store, output) for output in known_of(row).outputs.values())
+
+    def _compare(self, derivation: Derivation, resolved: Digest, row: Realisation | None, got: _Outputs) -> None:
+        """Compare what was built with what others say, and with what had come from them; raises Contradicted."""
+        if self.substitute is not None:
+            self.substitute.agree(derivation, resolved, got)
+        if self._came is not None and row is not None:
+            said = self._came.compare(derivation, row, got)
+            if said is not None:
+                self.progress.note(said)
+
     def _realise(self, derivation: Derivation) -> tuple[Digest, Mapping[str, Output], str]:
         resolved = resolved_of(derivation, self._inputs(derivation))
         database = self.store.database
         # Held while building, so that two processes asked for the same thing build it once.
         with self.store.locked(f"build-{resolved.id.hex}", self._cancel):
             row = database.realisation(resolved.id)
-            if row is not None:
-                known = known_of(row)
-                if all(is_present(self.store, output) for output in known.outputs.values()):
-                    database.map_derivation(derivation.id, derivation.name, resolved.id, derivation.encoded())
-                    return resolved.id, known.outputs, "reused"
+            if row is not None and self._may_take(derivation, row):
+                database.map_derivation(derivation.id, derivation.name, resolved.id, derivation.encoded())
+                return resolved.id, known_of(row).outputs, "reused"
             started = time.monotonic_ns()
             outputs = self.build(derivation, resolved)
+            self._compare(derivation, resolved.id, row, outputs)
             entry = Realisation(
                 resolved=resolved.id,
                 outputs={name: str(output) for name, output in outputs.items()},
@@ -311,6 +351,9 @@ class Executor:
             )
             keep = database.add_realisation if row is None else database.replace_realisation
             keep(entry, derivation.id, derivation.name, derivation.encoded())
+            database.set_worker(resolved.id, self._workers.pop(resolved.id, {}))
+            if self._came is not None:
+                self._came.built(resolved.id)
         return resolved.id, outputs, "built" if derivation.fixed is None else "fetched"
 
     def _inputs(self, derivation: Derivation) -> dict[str, Output]:
@@ -336,13 +379,19 @@ class Executor:
             except DeriveError as error:
                 if derivation.fixed is not None:
                     raise  # it names the artifact, and says all there is to say
-                failure = _placed(error, derivation.name)
-                if isinstance(failure, BuildFailed) and failure.hint is None and _can_be_entered(derivation):
-                    failure.hint = _entering(derivation.name, kept=self.keep_failed)
+                failure = placed(error, derivation.name)
+                if isinstance(failure, BuildFailed) and failure.hint is None and can_be_entered(derivation):
+                    is_elsewhere = self._elsewhere(derivation) is not None
+                    failure.hint = entering(derivation.name, kept=self.keep_failed, elsewhere=is_elsewhere)
                 if not isinstance(failure, Interrupted):
-                    log.write(_lines(failure).encode("utf-8", "backslashreplace"))
+                    log.write(lines_of(failure).encode("utf-8", "backslashreplace"))
                     failure.log = str(log_path)
                 raise failure from error.__cause__
+
+    def _elsewhere(self, derivation: Derivation) -> StepExecutor | None:
+        """Return what runs a step's script or compiler, None where this machine's sandbox does."""
+        place = self._places.get(derivation.id)
+        return (None if place is None else place.executor) or self.executor
 
     def _call(
         self, derivation: Derivation, resolved: ResolvedDerivation, log: IO[bytes], *, from_nothing: bool
@@ -351,6 +400,7 @@ class Executor:
             log.write(data)
             log.flush()
 
+        place = self._places.get(derivation.id)
         context = Context(
             name=derivation.name,
             labels=derivation.labels,
@@ -359,14 +409,16 @@ class Executor:
             sandbox=self.sandbox,
             log=lambda line: write(line.encode("utf-8", "backslashreplace") + b"\n"),
             log_bytes=write,
-            jobs=self.inner_jobs,
+            jobs=self.inner_jobs if place is None or place.jobs is None else place.jobs,
             scratch=self.store.staging.new_path(),
-            cancel=self._cancel,
+            cancel=self._cancel if place is None else place.cancel,
             timeout_s=derivation.timeout_s,
             places=derivation.places,
             keep=self.store.failed_path(derivation.id) if self.keep_failed else None,
             compilers=self._compilers,
             from_nothing=from_nothing,
+            executor=self._elsewhere(derivation),
+            ran_by=lambda worker: self._workers.update({resolved.id: worker}),
         )
         return self.builders[resolved.builder](resolved, context)
 
@@ -377,47 +429,6 @@ def _compile_servers() -> CompileServers:
     return CompileServers()
 
 
-def _named(error: DeriveError) -> tuple[str, str]:
-    """Return what a failure is known and sorted by: the name of the step, in which its problems are, and the first."""
-    problem = error.problems()[0]
-    return problem.where, problem.message
-
-
-def _can_be_entered(derivation: Derivation) -> bool:
-    """Say whether a step runs a program in a sandbox whose folders are kept when it fails."""
-    return derivation.builder in ("script", "kernel") and "root" in derivation.inputs
-
-
-def _entering(name: str, *, kept: bool) -> str:
-    """Return the next step after a script failed: to look at where it stopped."""
-    if kept:
-        return f"enter it where it stopped: derive shell {name} --failed"
-    return f"run it with --keep-failed, and enter it where it stopped: derive shell {name} --failed"
-
-
-def _placed(error: DeriveError, name: str) -> DeriveError:
-    """Say in which step an error came up."""
-    if not isinstance(error, InputErrors):
-        error.where = error.where or name
-        return error
-    return InputErrors([replace(problem, where=_place(problem.where, name)) for problem in error.problems()])
-
-
-def _place(where: str, name: str) -> str:
-    if where == name or where.startswith(f"{name}: "):
-        return where
-    return f"{name}: {where}" if where else name
-
-
-def _lines(error: DeriveError) -> str:
-    """Write an error as the last lines of a log."""
-    rows: list[str] = []
-    for problem in error.problems():
-        place = "" if problem.where == error.where else f"{problem.where}: "
-        rows += [f"failed: {place}{problem.message}", *(f"  {line}" for line in problem.detail)]
-    return "".join(f"{row}\n" for row in rows)
-
-
 def _translate(error: OSError, store: LocalStore) -> Exception:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return HostRefuses(
@@ -426,8 +437,3 @@ def _translate(error: OSError, store: LocalStore) -> Exception:
             hint="free some space, or name a store on a larger disk with --store; everything finished is kept",
         )
     return error
-
-
-def free_bytes(store: LocalStore) -> int:
-    """Return the bytes that this user can still write in the store's file system; a lot where that sets no bound."""
-    return room_on_disk(store.root)

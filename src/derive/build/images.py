@@ -10,9 +10,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from derive.build.check import Difference, check_closure
+from derive.build.deriving import derive_outputs
 from derive.build.execute import Progress
 from derive.build.memo import name_image
-from derive.build.service import Options, evaluate, executor, plan_for, preflight, realise
+from derive.build.service import Options, evaluate, executor, plan_for, preflight
 from derive.canonical import Digest
 from derive.derivations.model import Derivation, FlatOutput, Platform
 from derive.project import Project
@@ -45,8 +46,7 @@ def derive_image(
     ``but`` are ids of derivations that need not be checked, such as those checked with another platform's image.
     """
     target = evaluate(project, f"image:{name}", platform)
-    plan = plan_for(target, store, whole=check)
-    outputs = realise(plan, store, options, progress)
+    outputs = derive_outputs(target, store, options, progress, project.root, whole=check)
     manifest = _flat(outputs["out"])
     name_image(store, name, target.host, manifest)
     checked, differences = check_target(target, store, options, progress, but) if check else (0, ())

@@ -23,12 +23,12 @@ _CLOCK_NS = 10_000_000  # a file's time may lie so far behind the clock's
 
 
 class Notes:
-    """The notes of one run, which begins now. Safe for several threads."""
+    """The notes of one run, which begins now, and what it was expected to take. Safe for several threads."""
 
     def __init__(self, store: LocalStore, plan: Plan, jobs: int) -> None:
         self._store = store
         self._started = time.monotonic_ns()
-        found = forecast(plan, past_of(store.database, plan), jobs)
+        self.forecast = found = forecast(plan, past_of(store.database, plan), jobs)
         self._prices = {price.step.derivation.id: price for price in found.prices}
         self.expected_ns = found.expected_ns
         run = Run(
@@ -44,8 +44,16 @@ class Notes:
         )
         self._run = begin_run(store.database, run)
 
-    def step(self, step: Step, resolved: Digest, outputs: Mapping[str, Output], outcome: str, duration_ns: int) -> None:
-        """Note a finished step."""
+    def step(
+        self,
+        step: Step,
+        resolved: Digest,
+        outputs: Mapping[str, Output],
+        outcome: str,
+        duration_ns: int,
+        executor: str | None = None,
+    ) -> None:
+        """Note a finished step, and the executor that ran it, if that was not this machine."""
         derivation = step.derivation
         price = self._prices.get(derivation.id)
         past = PastStep(
@@ -63,7 +71,7 @@ class Notes:
             weight_bytes=0 if price is None else price.weight_bytes,
             written_bytes=written_bytes(self._store, outputs, duration_ns) if outcome != "reused" else 0,
         )
-        add_step(self._store.database, past)
+        add_step(self._store.database, past, executor)
 
     def end(self, outcome: str) -> int:
         """Note how the run ended, and return the nanoseconds that it took."""

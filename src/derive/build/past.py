@@ -10,6 +10,7 @@ import json
 
 from derive.build.plan import Action, Plan
 from derive.build.prices import Past, Predecessor, Rate, Sample
+from derive.cache.rows import served_rate
 from derive.derivations.model import parse_output
 from derive.store.database import Database
 from derive.store.history import builder_totals, latest_derivations, recent_steps
@@ -51,4 +52,5 @@ def past_of(database: Database, plan: Plan) -> Past:
         )
         for key, (derivation, document, outputs) in latest_derivations(database, names).items()
     }
-    return Past(samples=samples, rates=rates, predecessors=predecessors)
+    cache_rate = served_rate(database) if plan.of(Action.SUBSTITUTE) else None
+    return Past(samples=samples, rates=rates, predecessors=predecessors, cache_rate=cache_rate)

@@ -10,9 +10,10 @@ resolved id (early cutoff). Downwards from the target: what is needed, given wha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
+from derive.build.agreement import HERE, contradicted
 from derive.canonical import Digest, Json
 from derive.derivations.model import Derivation, Output, ResolvedDerivation, closure, resolve
 
@@ -23,15 +24,53 @@ class Action(Enum):
     REUSE = "reuse"
     FETCH = "fetch"
     BUILD = "build"
+    SUBSTITUTE = "substitute"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vouch:
+    """What trusted builders say that a resolved derivation gives; ``need`` of them must, before it is taken.
+
+    ``caches`` are names of those that said it, ``signers`` of the keys; ``size_bytes`` of the outputs' contents, and
+    ``duration_ns`` that building took there, are the signers' word, too.
+    """
+
+    resolved: Digest
+    outputs: Mapping[str, Output]
+    caches: tuple[str, ...]
+    signers: tuple[str, ...]
+    need: int
+    size_bytes: int = 0
+    duration_ns: int = 0
+
+    @property
+    def is_enough(self) -> bool:
+        """Say whether enough of them do."""
+        return len(self.signers) >= self.need
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What an earlier run gave for a resolved derivation."""
+    """What a resolved derivation gives: an earlier run's word, and ``vouch`` that of others, where they speak of it.
+
+    ``is_here``: it was realised here, whether its contents are still there or not.
+    """
 
     resolved: Digest
     outputs: Mapping[str, Output]
     duration_ns: int = 0
+    vouch: Vouch | None = None
+    is_here: bool = True
+
+
+def all_stand(_: Derivation, __: Digest) -> bool:
+    """Take everything that was realised here."""
+    return True
+
+
+def nobody(_: Sequence[tuple[Derivation, Digest]]) -> Mapping[Digest, Vouch]:
+    """Return what others vouch for where nobody is asked."""
+    return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,23 +78,31 @@ class Knowledge:
     """The store's answers, as functions: none of them changes anything.
 
     ``resolved_ids`` maps derivation ids to resolved ids; ``realised`` resolved ids to what they gave; ``present`` says
-    whether an output's contents can be read now.
+    whether an output's contents can be read now. ``vouched`` says what trusted builders say of derivations and their
+    resolved ids; it raises Contradicted when they say two things. ``stands`` says whether what was realised under a
+    resolved id may still be taken: what came by the word of a key that was revoked may not.
     """
 
     resolved_ids: Callable[[Iterable[Digest]], Mapping[Digest, Digest]]
     realised: Callable[[Iterable[Digest]], Mapping[Digest, Known]]
     present: Callable[[Output], bool]
+    vouched: Callable[[Sequence[tuple[Derivation, Digest]]], Mapping[Digest, Vouch]] = nobody
+    stands: Callable[[Derivation, Digest], bool] = all_stand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One derivation of the plan. ``expected_ns`` is what it took last time, 0 when never seen."""
+    """One derivation of the plan. ``expected_ns`` is what it took last time, 0 when never seen.
+
+    ``outputs`` are those of a step that is reused; of one that is substituted, ``vouch`` has them.
+    """
 
     derivation: Derivation
     action: Action
     reason: str
     outputs: Mapping[str, Output] | None = None
     expected_ns: int = 0
+    vouch: Vouch | None = None
 
     @property
     def fetch_bytes(self) -> int:
@@ -63,10 +110,17 @@ class Step:
         size = self.derivation.arguments.get("size") if self.action is Action.FETCH else None
         return size if isinstance(size, int) else 0
 
+    @property
+    def substitute_bytes(self) -> int:
+        """Bytes of the contents that this step takes from a cache: the signers' word."""
+        return self.vouch.size_bytes if self.action is Action.SUBSTITUTE and self.vouch is not None else 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Steps in an order in which they can run. Reused steps are listed only where something above them needs them.
+
+    ``is_whole``: every output of the closure is to be present, built here and by nobody else.
 
     ``cutoffs`` are derivations never seen under their id whose resolved derivation was realised: whoever runs the plan
     remembers that they mean the same. ``title`` is what a plan is called that has no one target.
@@ -76,6 +130,7 @@ class Plan:
     steps: tuple[Step, ...]
     cutoffs: tuple[tuple[Derivation, Digest], ...] = ()
     title: str | None = None
+    is_whole: bool = False
 
     def of(self, action: Action) -> tuple[Step, ...]:
         """Return the steps of one action."""
@@ -92,6 +147,11 @@ class Plan:
         return sum(step.fetch_bytes for step in self.steps)
 
     @property
+    def substitute_bytes(self) -> int:
+        """Bytes of the contents to take from caches."""
+        return sum(step.substitute_bytes for step in self.steps)
+
+    @property
     def unknown_sizes(self) -> int:
         """How many fetches are known by their hash alone."""
         return sum(not isinstance(s.derivation.arguments.get("size"), int) for s in self.of(Action.FETCH))
@@ -104,7 +164,7 @@ class Plan:
         a wheel stays packed.
         """
         fetched = sum(s.fetch_bytes * (1 if s.derivation.builder == "fetch-wheel" else 6) for s in self.steps)
-        return fetched + fetched // 4 + (64 << 20) * bool(self.of(Action.BUILD))
+        return fetched + fetched // 4 + (64 << 20) * bool(self.of(Action.BUILD)) + self.substitute_bytes
 
     def document(self) -> dict[str, Json]:
         """Return the plan as a record's body."""
@@ -114,18 +174,23 @@ class Plan:
             "fetch_bytes": self.fetch_bytes,
             "fetches_of_unknown_size": self.unknown_sizes,
             "disk_bytes": self.disk_bytes,
-            "steps": [
-                {
-                    "name": step.derivation.name,
-                    "derivation": str(step.derivation.id),
-                    "builder": step.derivation.builder,
-                    "host": step.derivation.host,
-                    "action": step.action.value,
-                    "reason": step.reason,
-                }
-                for step in self.steps
-            ],
+            "steps": [_row(step) for step in self.steps],
+            **({"substitute_bytes": self.substitute_bytes} if self.of(Action.SUBSTITUTE) else {}),
         }
+
+
+def _row(step: Step) -> dict[str, Json]:
+    row: dict[str, Json] = {
+        "name": step.derivation.name,
+        "derivation": str(step.derivation.id),
+        "builder": step.derivation.builder,
+        "host": step.derivation.host,
+        "action": step.action.value,
+        "reason": step.reason,
+    }
+    if step.action is Action.SUBSTITUTE and step.vouch is not None:
+        row |= {"caches": step.vouch.caches, "signers": step.vouch.signers, "bytes": step.vouch.size_bytes}
+    return row
 
 
 def resolved_of(derivation: Derivation, inputs: Mapping[str, Output]) -> ResolvedDerivation:
@@ -145,7 +210,7 @@ def resolved_of(derivation: Derivation, inputs: Mapping[str, Output]) -> Resolve
 def make_plan(target: Derivation, knowledge: Knowledge, *, whole: bool = False) -> Plan:
     """Plan what the target needs; with ``whole``, have every output of its closure present at the end."""
     order = closure(target)
-    memory = _Memory(order, knowledge)
+    memory = _Memory(order, replace(knowledge, vouched=nobody) if whole else knowledge)
     if whole:
         memory.ask(order)
     needed: dict[Digest, Step] = {}
@@ -162,7 +227,7 @@ def make_plan(target: Derivation, knowledge: Knowledge, *, whole: bool = False) 
             reason = "its name, version or place in the lock moved while its hash did not: fetched again"
             needed[derivation.id] = Step(derivation=derivation, action=Action.FETCH, reason=reason)
     steps = tuple(needed[d.id] for d in order if d.id in needed)
-    return Plan(target=target, steps=steps, cutoffs=tuple(memory.cutoffs))
+    return Plan(target=target, steps=steps, cutoffs=tuple(memory.cutoffs), is_whole=whole)
 
 
 class _Memory:
@@ -172,6 +237,7 @@ class _Memory:
         self._knowledge = knowledge
         self._resolved = dict(knowledge.resolved_ids([d.id for d in order]))
         self._known: dict[Digest, Known | None] = {}
+        self._unsure: dict[Digest, Vouch] = {}
         self.cutoffs: list[tuple[Derivation, Digest]] = []
         self._find_cutoffs([d for d in order if d.id not in self._resolved and d.fixed is None])
 
@@ -187,10 +253,41 @@ class _Memory:
 
     def ask(self, derivations: Iterable[Derivation]) -> None:
         """Ask the store for several at once, ahead of need."""
-        asked = {d.id: self._resolved.get(d.id) for d in derivations if d.id not in self._known}
+        named = {d.id: d for d in derivations if d.id not in self._known}
+        asked = {key: self._resolved.get(key) for key in named}
         rows = self._knowledge.realised([resolved for resolved in asked.values() if resolved is not None])
+        said = self._vouched(named, asked)
         for key, resolved in asked.items():
-            self._known[key] = rows.get(resolved) if resolved is not None else None
+            row = rows.get(resolved) if resolved is not None else None
+            if row is not None and not self._knowledge.stands(named[key], row.resolved):
+                row = None
+            vouch = said.get(key)
+            if row is not None and vouch is not None and row.outputs != vouch.outputs:
+                pair = ((HERE, row.outputs), (", ".join(vouch.signers), vouch.outputs))
+                raise contradicted(named[key].name, vouch.resolved, pair)
+            self._known[key] = row if vouch is None else _joined(row, vouch)
+
+    def _vouched(
+        self, named: Mapping[Digest, Derivation], asked: Mapping[Digest, Digest | None]
+    ) -> Mapping[Digest, Vouch]:
+        """Ask what others say of derivations; a fetch has a resolved id also where it was never made here."""
+        if self._knowledge.vouched is nobody:
+            return {}
+        pairs = {}
+        for key, one in named.items():
+            resolved = asked[key]
+            if resolved is None and one.fixed is not None:
+                resolved = resolved_of(one, {}).id
+            if resolved is not None:
+                pairs[key] = (one, resolved)
+        said = self._knowledge.vouched(list(pairs.values()))
+        found = {key: said[resolved] for key, (_, resolved) in pairs.items() if resolved in said}
+        self._unsure.update({key: vouch for key, vouch in found.items() if not vouch.is_enough})
+        return {key: vouch for key, vouch in found.items() if vouch.is_enough}
+
+    def lacking(self, derivation: Derivation) -> Vouch | None:
+        """Return what is said of a derivation by fewer than must."""
+        return self._unsure.get(derivation.id)
 
     def _find_cutoffs(self, unnamed: Sequence[Derivation]) -> None:
         """Of those never seen under their id, find the ones whose resolved derivation was realised."""
@@ -203,8 +300,15 @@ class _Memory:
             self._known.pop(derivation.id, None)
             self.ask([derivation])
             found = self._known[derivation.id]
-            if found is not None:
+            if found is not None and found.is_here:
                 self.cutoffs.append((derivation, found.resolved))
+
+
+def _joined(row: Known | None, vouch: Vouch) -> Known:
+    """Join what was realised here with what others say, which agree."""
+    if row is not None:
+        return replace(row, vouch=vouch)
+    return Known(vouch.resolved, vouch.outputs, vouch.duration_ns, vouch, is_here=False)
 
 
 def known_inputs(derivation: Derivation, known: Callable[[Derivation], Known | None]) -> dict[str, Output] | None:
@@ -224,13 +328,24 @@ def known_inputs(derivation: Derivation, known: Callable[[Derivation], Known | N
 
 def _decide(derivation: Derivation, memory: _Memory, knowledge: Knowledge) -> Step:
     found = memory(derivation)
-    if found is not None and all(knowledge.present(output) for output in found.outputs.values()):
+    if found is not None and found.is_here and all(map(knowledge.present, found.outputs.values())):
         return Step(
             derivation=derivation,
             action=Action.REUSE,
             reason="its output is in the store",
             outputs=found.outputs,
             expected_ns=found.duration_ns,
+        )
+    if found is not None and found.vouch is not None:
+        return Step(
+            derivation=derivation,
+            action=Action.SUBSTITUTE,
+            reason=(
+                f"its output comes from the cache {' or '.join(found.vouch.caches)}, "
+                f"vouched for by {', '.join(found.vouch.signers)}"
+            ),
+            expected_ns=found.duration_ns,
+            vouch=found.vouch,
         )
     action = Action.BUILD if derivation.fixed is None else Action.FETCH
     if found is not None:
@@ -239,6 +354,9 @@ def _decide(derivation: Derivation, memory: _Memory, knowledge: Knowledge) -> St
         reason = "not fetched yet"
     else:
         reason = _build_reason(derivation, memory)
+    lacking = memory.lacking(derivation)
+    if lacking is not None:
+        reason += f"; {' and '.join(lacking.signers)} alone vouched for it, and {lacking.need} keys must"
     return Step(
         derivation=derivation, action=action, reason=reason, expected_ns=found.duration_ns if found is not None else 0
     )

@@ -19,6 +19,8 @@ from derive.derivations.model import IN_A_ROOT, Derivation, Output, closure
 FETCHES_AT_ONCE = 8
 """Transfers that run side by side, whatever the jobs."""
 
+_CACHE_RATE = 50_000_000.0  # bytes a second, before a cache was seen to serve
+
 Key = tuple[str, str]
 """A step's name and host platform: what past steps are known by."""
 
@@ -65,11 +67,15 @@ class Predecessor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """What earlier runs tell. Samples are newest first; rates are by :func:`rate_key`."""
+    """What earlier runs tell. Samples are newest first; rates are by :func:`rate_key`.
+
+    ``cache_rate`` is how quickly caches served, in bytes per second; None where nothing came from one.
+    """
 
     samples: Mapping[Key, Sequence[Sample]]
     rates: Mapping[str, Rate]
     predecessors: Mapping[Key, Predecessor]
+    cache_rate: float | None = None
 
 
 class Fate(Enum):
@@ -195,7 +201,8 @@ def wall_ns(steps: Sequence[Step], cost: Callable[[Step], int], jobs: int) -> in
             dependents.setdefault(need, []).append(key)
     order = {key: index for index, key in enumerate(waiting)}
     ready = [(0, order[key], key) for key in waiting if not blockers[key]]
-    free = {Action.FETCH: [0] * FETCHES_AT_ONCE, Action.BUILD: [0] * jobs}
+    transfers = [0] * FETCHES_AT_ONCE
+    free = {Action.FETCH: transfers, Action.SUBSTITUTE: transfers, Action.BUILD: [0] * jobs}
     after: dict[Digest, int] = {}
     last = 0
     while ready:
@@ -214,6 +221,8 @@ def wall_ns(steps: Sequence[Step], cost: Callable[[Step], int], jobs: int) -> in
 
 
 def _price(step: Step, weight: int, past: Past) -> Price:
+    if step.action is Action.SUBSTITUTE:
+        return _taken(step, weight, past)
     derivation = step.derivation
     before = past.predecessors.get(key_of(derivation))
     expected, written, basis = _cost(derivation, weight, past)
@@ -225,6 +234,20 @@ def _price(step: Step, weight: int, past: Past) -> Price:
         basis=basis,
         fate=_fate(derivation, before),
         previous={} if before is None else before.outputs,
+    )
+
+
+def _taken(step: Step, weight: int, past: Past) -> Price:
+    """Price what comes from a cache: by its bytes, at the pace of earlier transfers."""
+    size = step.substitute_bytes
+    return Price(
+        step=step,
+        weight_bytes=weight,
+        expected_ns=round(size * 1e9 / (past.cache_rate or _CACHE_RATE)),
+        written_bytes=size,
+        basis="from a cache, by size",
+        fate=Fate.RUNS,
+        previous={},
     )
 
 

@@ -6,28 +6,44 @@ Edge: puts the store, the network and the sandbox together. Heavy modules are im
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 from derive.build.execute import Executor, Progress, Silent, free_bytes, store_knowledge
 from derive.build.plan import Action, Plan, Step, make_plan
+from derive.build.substituting import Came, Substitute, with_others
 from derive.derivations.model import Derivation, Output, Platform, closure
 from derive.errors import HostRefuses, InputErrors, Unavailable
 from derive.operands import Named
 from derive.project import Project
 from derive.store.local import LocalStore
 
-_SANDBOXED = frozenset({"script", "bytecode", "kernel"})
+if TYPE_CHECKING:
+    from derive.build.context import StepExecutor
+    from derive.build.placing import Placing
+    from derive.build.prices import Forecast
+
+_ELSEWHERE = frozenset({"script", "kernel"})
+_SANDBOXED = frozenset({"bytecode"}) | _ELSEWHERE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to run: none of it decides a byte."""
+    """How to run: none of it decides a byte. ``no_cache``: nothing is taken from, nor compared with, other machines.
+
+    ``executor`` says what runs scripts and compilers: ``buildkit``, or ``buildkit=BUILDER`` with one or more names of
+    builders between commas; empty for this machine's own sandbox. ``on`` are names of executors that steps are placed
+    on; none for all that the user has configured.
+    """
 
     jobs: int
     offline: bool = False
     keep_failed: bool = False
+    no_cache: bool = False
+    executor: str = ""
+    on: tuple[str, ...] = ()
 
 
 def evaluate(project: Project, name: str, platform: Platform | None) -> Derivation:
@@ -74,7 +90,10 @@ def plan_for(target: Derivation, store: LocalStore, *, whole: bool = False, to_r
     """Plan a target against a store; what a plan that is ``to_run`` finds there is kept from being collected."""
     if to_run:
         store.protect(derivation.id for derivation in closure(target))
-    return make_plan(target, store_knowledge(store), whole=whole)
+    knowledge = store_knowledge(store)
+    if whole:
+        knowledge = with_others(knowledge, Came.of(store, own=True))  # what came from a cache is built here, too
+    return make_plan(target, knowledge, whole=whole)
 
 
 def realise(plan: Plan, store: LocalStore, options: Options, progress: Progress | None = None) -> Mapping[str, Output]:
@@ -90,9 +109,14 @@ def realise(plan: Plan, store: LocalStore, options: Options, progress: Progress 
 
 
 def executor(
-    store: LocalStore, options: Options, progress: Progress | None = None, *, inner_jobs: int | None = None
+    store: LocalStore,
+    options: Options,
+    progress: Progress | None = None,
+    *,
+    inner_jobs: int | None = None,
+    substitute: Substitute | None = None,
 ) -> Executor:
-    """Return the executor with every builder."""
+    """Return the executor with every builder; ``substitute`` has what other machines built."""
     from derive.build.builders.table import BUILDERS
     from derive.build.fetching import StoreFetch
     from derive.net.progress import NotesOnly
@@ -107,7 +131,32 @@ def executor(
         inner_jobs=inner_jobs or options.jobs,
         progress=progress or Silent(),
         keep_failed=options.keep_failed,
+        substitute=substitute,
+        executor=step_executor(options.executor, progress.note if progress is not None else None),
+        placer=_placer(options, store, progress.note if progress is not None else None),
     )
+
+
+def _placer(
+    options: Options, store: LocalStore, note: Callable[[str], None] | None
+) -> Callable[[Plan, Forecast], Placing] | None:
+    """Return what places steps on executors; None where none is configured."""
+    import os
+
+    from derive.schedule.choose import choose, placer
+
+    chosen = choose(options.on, os.environ, executor=options.executor)
+    return None if chosen is None else placer(chosen, store, options.jobs, note or (lambda _: None))
+
+
+def step_executor(text: str, note: Callable[[str], None] | None = None) -> StepExecutor | None:
+    """Return what runs scripts and compilers elsewhere, None where the text is empty; raises InputErrors."""
+    if not text:
+        return None
+    from derive.buildkit.choose import chosen_builders
+    from derive.buildkit.run import BuildKitExecutor
+
+    return BuildKitExecutor(builders=chosen_builders(text), note=note or (lambda _: None))
 
 
 def _not_archived(fetches: Sequence[Step], store: LocalStore) -> Sequence[Derivation]:
@@ -116,6 +165,16 @@ def _not_archived(fetches: Sequence[Step], store: LocalStore) -> Sequence[Deriva
 
     with StoreFetch(offline=True) as fetch:
         return fetch.not_archived(store, [step.derivation for step in fetches])
+
+
+def _runs_here(options: Options) -> bool:
+    """Say whether this machine runs programs, as far as the user says."""
+    import os
+
+    from derive.schedule.choose import choose
+
+    chosen = choose(options.on, os.environ, executor=options.executor)
+    return chosen is None or chosen.here
 
 
 def preflight(plan: Plan, store: LocalStore, options: Options) -> None:
@@ -139,14 +198,21 @@ def preflight(plan: Plan, store: LocalStore, options: Options) -> None:
         mirrors = SystemMirrors()
         if not mirrors.archives():
             mirrors.debian()
-    if any(step.derivation.builder in _SANDBOXED for step in plan.of(Action.BUILD)):
+    sandboxed = {step.derivation.builder for step in plan.of(Action.BUILD)} & _SANDBOXED
+    if sandboxed - (_ELSEWHERE if options.executor or not _runs_here(options) else frozenset()):
         from derive.sandbox.probe import find_sandbox
 
         find_sandbox()
+    if sandboxed & _ELSEWHERE and options.executor:
+        from derive.buildkit.choose import require_builders
+
+        require_builders(
+            options.executor, {one.derivation.build for one in plan.steps if one.derivation.builder in _ELSEWHERE}
+        )
     free = free_bytes(store)
-    if plan.fetch_bytes > free:
+    if plan.fetch_bytes + plan.substitute_bytes > free:
         raise HostRefuses(
             f"no space left in the store {store.root}",
-            detail=[f"to fetch  {plan.fetch_bytes >> 20} MiB", f"free      {free >> 20} MiB"],
+            detail=[f"to fetch  {(plan.fetch_bytes + plan.substitute_bytes) >> 20} MiB", f"free      {free >> 20} MiB"],
             hint="free some space, or name a store on a larger disk with --store",
         )

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 
 from derive.build.memo import keep_recalled, memo_key, recall
 from derive.cli.console import answer_record, jobs_of, note, project_of, store_folder, wants_json
-from derive.cli.options import something
+from derive.cli.exporting import assembled, backend_option
+from derive.cli.options import executor_option, no_cache_option, on_option, something
 from derive.cli.outputs import answer_beside
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
     from derive.build.images import DerivedImage
+    from derive.canonical import Json
     from derive.derivations.model import Platform
     from derive.project import Project
 
@@ -26,6 +29,7 @@ EXAMPLES = """\
   derive image probe --platform linux/arm64
   derive image probe --check
   derive image probe --output probe.oci.tar
+  derive image probe --backend buildkit
 """
 
 
@@ -36,6 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="build every step again and compare each output")
     parser.add_argument("--keep-failed", action="store_true", help="keep a failed script's folders for derive shell")
     parser.add_argument("--offline", action="store_true", help="fetch nothing")
+    no_cache_option(parser)
+    executor_option(parser)
+    on_option(parser)
+    backend_option(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the plan, as derive plan does, and do nothing")
     parser.add_argument(
         "--output",
@@ -56,9 +64,9 @@ def run(args: argparse.Namespace) -> int:
     name, platform = _wanted(args, project)
     with LocalStore(store_folder(args)) as store:
         key = memo_key(project, name, platform)
-        if args.output:
-            store.protect(())  # a collection must not take what is about to be written out
-        manifest = None if args.check else recall(store, key)
+        if args.output or args.backend:
+            store.protect(())  # a collection must not take what is about to be written out, or sent
+        manifest = None if args.check or _came_by_ended_keys(store, project) else recall(store, key)
         if manifest is not None:
             keep_recalled(store, name, manifest)
         else:
@@ -73,15 +81,29 @@ def run(args: argparse.Namespace) -> int:
                 return 1
             manifest = done.manifest
             store.database.set_memo(key, manifest.hex)
+        more: Mapping[str, Json] = {}
+        if args.backend:
+            manifest, more = assembled(args.backend, project, name, platform, store, manifest)
         if args.output:
             from derive.images.layout import export_image
 
             export_image(store, manifest, name, args.output)
     if wants_json(args):
-        answer_record("image", name, {"digest": str(manifest), **({"differences": []} if args.check else {})})
+        checked: Mapping[str, Json] = {"differences": []} if args.check else {}
+        answer_record("image", name, {"digest": str(manifest), **checked, **more})
     else:
         say(str(manifest))
     return 0
+
+
+def _came_by_ended_keys(store: LocalStore, project: Project) -> bool:
+    """Say whether the store has outputs by the word of keys that count no longer: then an image is planned anew."""
+    if not store.database.has_substituted():
+        return False
+    from derive.cache.service import ended
+    from derive.project import load_policy
+
+    return ended(store, load_policy(project.root))
 
 
 def _wanted(args: argparse.Namespace, project: Project) -> tuple[str, Platform | None]:
@@ -102,7 +124,14 @@ def _derive(
     from derive.build.service import Options
     from derive.cli.progress import progress_for_stderr
 
-    options = Options(jobs=jobs_of(args), offline=args.offline, keep_failed=args.keep_failed)
+    options = Options(
+        jobs=jobs_of(args),
+        offline=args.offline,
+        keep_failed=args.keep_failed,
+        executor=args.executor,
+        on=tuple(args.on),
+        no_cache=args.no_cache,
+    )
     done = derive_image(project, name, platform, store, options, progress_for_stderr(), check=args.check)
     if args.check:
         note(f"checked {done.checked} steps: {len(done.differences) or 'no'} differences")

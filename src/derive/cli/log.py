@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, path_text, project_of, store_folder, wants_json
+from derive.cli.console import answer, answer_record, note, path_text, project_of, store_folder, wants_json
 from derive.errors import DeriveError
 from derive.store.local import LocalStore
 
@@ -38,8 +38,13 @@ def run(args: argparse.Namespace) -> int:
         found = read_log(store, args.name, args.platform, lambda: _current(args))
     if wants_json(args):
         body = {"derivation": str(found.derivation), "path": path_text(Path(found.path)), "text": found.text}
-        answer_record("log", found.name, body)
-    elif found.text:
+        answer_record("log", found.name, {**body, **({"worker": dict(found.worker)} if found.worker else {})})
+        return 0
+    if found.worker:
+        from derive.buildkit.worker import worker_text
+
+        note(f"ran on {worker_text(found.worker)}")
+    if found.text:
         answer(found.text)
     return 0
 

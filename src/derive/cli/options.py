@@ -36,6 +36,22 @@ def line(text: str) -> str:
     return text
 
 
+def executor_option(parser: argparse.ArgumentParser) -> None:
+    """Declare what runs scripts and compilers, where this machine's own sandbox does not."""
+    parser.add_argument(
+        "--executor",
+        type=_executor,
+        default="",
+        metavar="buildkit[=BUILDER]",
+        help="run scripts and compilers on a builder of buildx, or on several with commas between them",
+    )
+
+
+def no_cache_option(parser: argparse.ArgumentParser) -> None:
+    """Declare that nothing is taken from other machines."""
+    parser.add_argument("--no-cache", action="store_true", help="take nothing from the caches of derive cache")
+
+
 class Once(argparse.Action):
     """Takes an option's value, and refuses the option a second time, where the first value would silently be lost."""
 
@@ -59,6 +75,25 @@ def image_digest(text: str) -> Digest:
         return Digest.parse(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"not the digest of an image, sha256:<64 hex>: {text!r}") from None
+
+
+def on_option(parser: argparse.ArgumentParser) -> None:
+    """Declare which executors of the user's settings steps are placed on."""
+    parser.add_argument(
+        "--on",
+        action="append",
+        default=[],
+        type=something,
+        metavar="NAME",
+        help="an executor of your config.toml, or here; may be given several times (default: all of them)",
+    )
+
+
+def _executor(text: str) -> str:
+    kind, equals, names = text.partition("=")
+    if text and (kind != "buildkit" or (equals and not all(names.split(",")))):  # argparse passes the default, too
+        raise argparse.ArgumentTypeError(f"not buildkit, and not buildkit=BUILDER: {text!r}")
+    return text
 
 
 def _positive(text: str) -> int:

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, project_of, store_folder, table, wants_json
+from derive.cli.console import (
+    answer,
+    answer_record,
+    jobs_of,
+    project_of,
+    project_root,
+    store_folder,
+    table,
+    wants_json,
+)
+from derive.cli.options import no_cache_option, on_option
 from derive.store.local import LocalStore
 from derive.words import count_text, duration_text, size_text
 
@@ -18,6 +28,7 @@ if TYPE_CHECKING:
     from derive.build.plan import Plan
     from derive.build.prices import Forecast, Price
     from derive.derivations.model import Derivation
+    from derive.schedule.model import Timetable
 
 EXAMPLES = """\
   derive plan
@@ -33,6 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="an image or a derivation (default: the default image)")
     parser.add_argument("--platform", choices=("linux/amd64", "linux/arm64"), help="default: as the image's file says")
     parser.add_argument("--all", action="store_true", help="list every fetch, unpacking and reused step as well")
+    on_option(parser)
+    no_cache_option(parser)
     parser.add_argument("--past", action="store_true", help="compare earlier runs with what was expected of them")
 
 
@@ -41,7 +54,6 @@ def run(args: argparse.Namespace) -> int:
     from derive.build.execute import free_bytes
     from derive.build.past import past_of
     from derive.build.prices import forecast
-    from derive.build.service import plan_for
 
     target = _target(args)
     with LocalStore(store_folder(args), reading=True) as store:
@@ -49,13 +61,15 @@ def run(args: argparse.Namespace) -> int:
             from derive.cli.past import print_past
 
             return print_past(args, target, store)
-        plan = plan_for(target, store, to_run=False)
+        plan = _plan(args, target, store)
         free = free_bytes(store)
         found = forecast(plan, past_of(store.database, plan), jobs_of(args))
+        times = _timetable(args, plan, found, store)
     if wants_json(args):
-        answer_record("plan", target.name, {**plan.document(), "disk_free_bytes": free, "forecast": found.document()})
+        body = {**plan.document(), "disk_free_bytes": free, "forecast": found.document()}
+        answer_record("plan", target.name, body if times is None else {**body, "schedule": times.document()})
     else:
-        answer(_text(plan, found, free, everything=getattr(args, "all", False)))
+        answer(_text(plan, found, free, times, everything=getattr(args, "all", False)))
     return 0
 
 
@@ -73,34 +87,78 @@ def _target(args: argparse.Namespace) -> Derivation:
     return evaluate(project, project.settings.default_image if args.name is None else args.name, args.platform)
 
 
-def _text(plan: Plan, found: Forecast, free: int, *, everything: bool) -> str:
+def _plan(args: argparse.Namespace, target: Derivation, store: LocalStore) -> Plan:
+    """Plan with what is known of the caches; a release is planned as it was made, with nothing from elsewhere."""
+    if (args.name or "").startswith("release:") or getattr(args, "check", False):
+        from derive.build.service import plan_for
+
+        return plan_for(target, store, to_run=False)
+    from derive.build.deriving import planned
+
+    return planned(target, store, project_root(args), no_cache=args.no_cache)
+
+
+def _timetable(args: argparse.Namespace, plan: Plan, found: Forecast, store: LocalStore) -> Timetable | None:
+    """Return who would run what and when; None where no executor is configured, and everything runs here."""
+    import os
+
+    from derive.schedule.choose import choose, timetable
+
+    chosen = choose(getattr(args, "on", ()), os.environ, executor=getattr(args, "executor", ""))
+    return None if chosen is None else timetable(plan, found, chosen, store, jobs_of(args))
+
+
+def _text(plan: Plan, found: Forecast, free: int, times: Timetable | None, *, everything: bool) -> str:
     from derive.build.plan import Action
     from derive.build.prices import Fate
 
+    ran = {} if times is None else times.by_key()
     prices = {price.step.derivation.id: price for price in found.prices}
     rows = []
     hidden = 0
     for step in plan.steps:
-        quiet = step.action is not Action.BUILD or step.derivation.builder in ("unpack", "install-wheel")
+        is_quiet = step.action in (Action.FETCH, Action.REUSE)
+        quiet = is_quiet or step.derivation.builder in ("unpack", "install-wheel")
         if quiet and not everything:
             hidden += 1
             continue
         price = prices.get(step.derivation.id)
         reason = step.reason + (_stays(price) if price is not None and price.fate is not Fate.RUNS else "")
-        rows.append((step.action.value, step.derivation.builder, _seconds(price), step.derivation.name, reason))
-    counts = ", ".join(f"{len(plan.of(action))} to {action.value}" for action in Action)
-    lines = [table(rows, right=frozenset({2}))] if rows else []
+        cells = [step.action.value, step.derivation.builder, _seconds(price)]
+        if times is not None:
+            one = ran.get(step.derivation.id.hex)
+            ends = "?" if found.expected_ns is None or one is None else duration_text(one.ended_ns)
+            cells += ["", ""] if one is None else [times.workers[one.worker].name, ends]
+        rows.append((*cells, step.derivation.name, reason))
+    said = [action for action in Action if action is not Action.SUBSTITUTE or plan.of(action)]
+    counts = ", ".join(f"{len(plan.of(action))} to {action.value}" for action in said)
+    if rows and times is not None:
+        rows.insert(0, ("", "", "takes", "where", "ends", "", ""))
+    lines = [table(rows, right=frozenset({2} if times is None else {2, 4}))] if rows else []
     if hidden:
         lines.append(f"(not listed: {hidden} of fetch, unpack and reuse; --all lists them)")
     lines.append(f"{plan.target.name} ({plan.target.host}), derivation {plan.target.id.short}: {counts}")
     if not plan.is_done:
         lines.append(_expected(found))
+    if times is not None and times.ran and found.expected_ns is not None:
+        lines.append(_scheduled(times))
     known = size_text(plan.fetch_bytes)
     if plan.unknown_sizes:
         known = f"at least {known} ({count_text(plan.unknown_sizes, 'size')} not known)"
+    if plan.of(Action.SUBSTITUTE):
+        known += f", from caches up to {size_text(plan.substitute_bytes)}"
     need = f"to fetch {known}, disk needed up to {size_text(plan.disk_bytes)}"
     lines.append(f"{need}, disk free {size_text(free)}" + ("  TOO LITTLE" if plan.disk_bytes > free else ""))
     return "\n".join(lines)
+
+
+def _scheduled(times: Timetable) -> str:
+    """Say what becomes of it on all executors together."""
+    from derive.schedule.model import NETWORK
+
+    moved = f"; to move {size_text(times.moved_bytes)}" if times.moved_bytes else ""
+    names = [worker.name for worker in times.workers if worker.name != NETWORK]
+    return f"expected {duration_text(times.makespan_ns)} on {', '.join(names)}{moved}"
 
 
 def _seconds(price: Price | None) -> str:

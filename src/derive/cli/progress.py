@@ -42,7 +42,9 @@ class Lines:
         self._fetches, self._builds = len(plan.of(Action.FETCH)), len(plan.of(Action.BUILD))
         self._fetched = self._built = 0
         expected = "" if expected_ns is None else f", expected {duration_text(expected_ns)}"
-        note(f"{plan.title or plan.target.name}: {self._fetches} to fetch, {self._builds} to build{expected}")
+        taken = len(plan.of(Action.SUBSTITUTE))
+        caches = f", {taken} from caches" if taken else ""
+        note(f"{plan.title or plan.target.name}: {self._fetches} to fetch{caches}, {self._builds} to build{expected}")
 
     def started(self, derivation: Derivation) -> None:
         """Say nothing: the end of a step is what counts."""
@@ -51,7 +53,10 @@ class Lines:
         """Say what was done."""
         seconds = f"{duration_ns / 1e9:.1f} s"
         with self._guard:
-            if derivation.fixed is not None and outcome == "stopped":
+            if outcome == "absent" or (derivation.fixed is not None and outcome == "stopped"):
+                return
+            if outcome == "substituted":
+                note(f"{outcome}  {derivation.name}  {seconds}")
                 return
             if derivation.fixed is not None and outcome == "failed":
                 note(f"{outcome}  {derivation.name}  {seconds}")
@@ -131,12 +136,12 @@ class Bars:
         with self._guard:
             self._running.pop(derivation.name, None)
             self._show_names()
-            if derivation.fixed is not None and self._fetch is not None:
+            if derivation.fixed is not None and self._fetch is not None and outcome != "substituted":
                 size = derivation.arguments.get("size")
                 self._progress.advance(self._fetch, size if isinstance(size, int) else 0)
                 task = self._task(self._fetch)
                 self._progress.update(self._fetch, count=f"{task[0] / 1e6:.0f}/{task[1] / 1e6:.0f} MB")
-            elif self._build is not None:
+            elif self._build is not None and outcome not in ("substituted", "absent"):
                 self._progress.advance(self._build)
                 task = self._task(self._build)
                 self._progress.update(self._build, count=f"{task[0]:.0f}/{task[1]:.0f}")

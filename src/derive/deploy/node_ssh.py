@@ -164,6 +164,47 @@ class Node:
         done: Json = answer["done"]
         return done
 
+    @asynccontextmanager
+    async def telling(
+        self, name: str, arguments: Mapping[str, Json], *, sudo: bool = False
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Start an effect that says things until it is ended; yields its lines, and has it ended afterwards.
+
+        The lines stop when it has answered. Where the connection is lost, the program there ends as soon as it notices.
+
+        Raises:
+            NodeUnreachable: nothing was done.
+            ConnectionLost: also while lines are read.
+        """
+        import asyncssh
+
+        async with self._sessions:
+            await self.connect()
+            assert self._connection is not None
+            try:
+                process = await self._connection.create_process(self._words(COMMAND, sudo=sudo), encoding=None)
+                process.stdin.write(payload(name, arguments, held=True))
+            except (asyncssh.Error, OSError) as error:
+                raise self._lost(name, str(error)) from error
+            try:
+                yield self._lines(process, name)
+            finally:
+                with contextlib.suppress(OSError, asyncssh.Error):
+                    process.terminate()
+                process.close()
+
+    async def _lines(self, process: asyncssh.SSHClientProcess[bytes], what: str) -> AsyncIterator[bytes]:
+        import asyncssh
+
+        try:
+            async for line in process.stdout:
+                yield line
+            await process.wait_closed()
+        except (asyncssh.Error, OSError) as error:
+            raise self._lost(what, str(error)) from error
+        if process.returncode is None:
+            raise self._lost(what, "the connection was closed")
+
     async def _exec(self, command: str, what: str, stdin: bytes, *, held: bool, timeout_s: float) -> Ran:
         import asyncssh
 

@@ -35,6 +35,8 @@ EFFECTS: Mapping[str, str] = {
     "guard-start": "supervise",
     "guard-steady": "supervise",
     "guard-stop": "supervise",
+    "idle-facts": "idle",
+    "idle-watch": "idle",
     "lease-free": "leases",
     "lease-read": "leases",
     "lease-renew": "leases",

@@ -24,7 +24,7 @@ from derive.errors import DeriveError
 if TYPE_CHECKING:
     from derive.fabric.site import Site
 
-__all__ = ["Node", "Nodes", "Ran", "connect"]
+__all__ = ["Node", "Nodes", "Ran", "connect", "connect_host"]
 
 T = TypeVar("T")
 
@@ -111,6 +111,27 @@ async def connect(
             yield Nodes(all=every, unreachable=failed)
         finally:
             await asyncio.gather(*(node.close() for node in every))
+
+
+@asynccontextmanager
+async def connect_host(
+    name: str, host: str, user: str, settings: SshSettings | None = None
+) -> AsyncIterator[Node]:
+    """Connect to one machine that is in no site, by ``name`` for people, and close the connection at the end.
+
+    Raises:
+        NodeUnreachable: when it is not reached.
+    """
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
+    with tempfile.TemporaryDirectory(prefix="derive-", dir=_runtime_folder()) as folder:
+        way = EngineWay(path=str(Path(folder) / "engine.sock"))
+        settings = settings or ssh_settings(os.environ)
+        node = Node(name=name, rank=0, host=host, user=user, _settings=settings, _engine=way)
+        try:
+            await node.connect()
+            yield node
+        finally:
+            await node.close()
 
 
 def _runtime_folder() -> str | None:

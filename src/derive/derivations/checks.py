@@ -62,12 +62,12 @@ def content_problems(scope: Scope, known: Names, name: str, declared: Declared) 
         case ScriptDecl():
             yield from _script_problems(scope, declared, declaration, where)
         case WheelsDecl():
-            yield from _set_problems(scope, declaration.set, f"{where}.set", PythonLock)
+            yield from set_problems(scope, declaration.set, f"{where}.set", PythonLock)
             yield from _without_problems(scope, declaration, where)
             yield from _drop_problems(scope, declaration, where)
             yield from _patches_problems(scope, known, declaration, where)
         case DebianRootDecl():
-            yield from _set_problems(scope, declaration.set, f"{where}.set", DebianLock)
+            yield from set_problems(scope, declaration.set, f"{where}.set", DebianLock)
             lock = scope.locks.get(declaration.set)
             if isinstance(lock, DebianLock) and declaration.closure not in lock.closures:
                 yield absent(f"{where}.closure", "closure in the lock", declaration.closure, lock.closures)
@@ -90,15 +90,15 @@ def _from_problems(
     lock = scope.locks.get(source.set)
     match source:
         case WheelFrom():
-            yield from _set_problems(scope, source.set, f"{where}.set", PythonLock)
+            yield from set_problems(scope, source.set, f"{where}.set", PythonLock)
         case DebFrom() | SourceFrom():
-            yield from _set_problems(scope, source.set, f"{where}.set", DebianLock)
+            yield from set_problems(scope, source.set, f"{where}.set", DebianLock)
             if isinstance(source, SourceFrom) and isinstance(lock, DebianLock):
                 names = {entry.name for entry in lock.sources}
                 if source.source not in names:
                     yield absent(f"{where}.source", "source package in the lock", source.source, names)
         case UrlFrom() | GitFrom() | OciFrom() | HuggingFaceFrom():
-            yield from _set_problems(scope, source.set, f"{where}.set", UpstreamsLock)
+            yield from set_problems(scope, source.set, f"{where}.set", UpstreamsLock)
             key, upstream = upstream_of(source)
             if isinstance(lock, UpstreamsLock):
                 named = {entry.name for entry in lock.upstreams if entry.type == key}
@@ -220,9 +220,10 @@ def upstream_of(source: GitFrom | OciFrom | HuggingFaceFrom | UrlFrom) -> tuple[
             assert_never(source)
 
 
-def _set_problems(
+def set_problems(
     scope: Scope, name: str, where: str, wanted: type[DebianLock | PythonLock | UpstreamsLock]
 ) -> Iterator[Problem]:
+    """Yield what is wrong with a lock set's name where one of a kind is wanted."""
     if not any(path in scope.project.files for path in (f"lock/{name}.toml", f"lock/{name}.lock.json")):
         names = [path[len("lock/") : -len(".toml")] for path in scope.project.files if _is_wish(path)]
         yield absent(where, "lock set", name, names)

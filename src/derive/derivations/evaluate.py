@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from derive.canonical import Digest, Json, escape
 from derive.derivations import kernels, sources, steps
+from derive.derivations.bases import Below, fetched_base, upon
 from derive.derivations.convert import root_document
 from derive.derivations.declarations import (
     BytecodeDecl,
@@ -30,7 +31,7 @@ from derive.derivations.declarations import (
     WheelsDecl,
 )
 from derive.derivations.layers import Layer, package_layers, wheel_layers
-from derive.derivations.model import DEBIAN_ARCHITECTURE, TRIPLET, Derivation, Identity, Platform
+from derive.derivations.model import DEBIAN_ARCHITECTURE, TRIPLET, BuiltInput, Derivation, Identity, Platform
 from derive.derivations.scope import Declared, Scope, absent, references
 from derive.errors import InputErrors, Problem, expected_got
 from derive.images import capabilities
@@ -121,7 +122,9 @@ class Evaluator:
         assert isinstance(optional, Sequence)
         places = [index for index in optional if isinstance(index, int)]
         file = f"images/{name}.toml"
-        return steps.image(f"{name}-dev", base.host, marked, modes, [*layers, added], root, optional=places, file=file)
+        below = {role: base.inputs[role] for role in ("base", "own") if role in base.inputs}
+        made = [*layers, added]
+        return steps.image(f"{name}-dev", base.host, marked, modes, made, root, optional=places, file=file, base=below)
 
     def kernel_units(
         self, kernel_names: Sequence[str], gpus: Sequence[str] | None = None
@@ -149,6 +152,8 @@ class Evaluator:
         return found
 
     def _image(self, name: str, image: ImageDecl, host: Platform) -> Derivation | None:
+        below = self._below(name, image, host)
+        image = image if below is None else upon(name, self._scope)
         modes = self._collect(lambda: mode_table(image, f"images/{name}.toml: modes").to_document())
         config = self._collect(lambda: image_config(image, f"images/{name}.toml: config").to_document())
         encoding = Encoding(name=image.encoding.name, level=image.encoding.level).to_document()
@@ -176,7 +181,11 @@ class Evaluator:
         ]
         # Made to be checked, and of parts that are large where they are split: nothing else reads all of it.
         is_split = any(layer.split is not None for layer in image.layers)
-        root = steps.composed(f"{name} root", everything, {}, "facts" if is_split else "nar")
+        identity: Identity = "facts" if is_split or (below is not None and below.by_facts) else "nar"
+        own = root = steps.composed(f"{name} root" if below is None else f"{name} own", everything, {}, identity)
+        if below is not None:
+            parts = [(f"base {below.name}", "", below.root), (f"layers of {name}", "", own)]
+            root = steps.composed(f"{name} root", parts, {}, identity)
         where = f"images/{name}.toml: capabilities"
         self._problems.extend(capabilities.problems(image.capabilities, [root], where))
         environment = image.config.environment
@@ -185,7 +194,22 @@ class Evaluator:
             return None
         optional = [index for index, one in enumerate(made) if one.optional]
         needed = capabilities.files(image.capabilities)
-        return steps.image(name, host, config, modes, layers, root, optional=optional, needed=needed)
+        base = None if below is None else {"base": below.manifest, "own": BuiltInput(own)}
+        pinned = None if below is None else below.pinned
+        return steps.image(
+            name, host, config, modes, layers, root, optional=optional, needed=needed, base=base, base_digest=pinned
+        )
+
+    def _below(self, name: str, image: ImageDecl, host: Platform) -> Below | None:
+        """Return what an image is made upon, None where it is made upon nothing, or what it is cannot be had."""
+        if image.base is None:
+            return None
+        if isinstance(image.base, str):
+            other, _, digest = image.base.partition("@")
+            made = self._image(other, self._scope.images[other], host)
+            return None if made is None else Below.of_image(made, digest)
+        locked, where = image.base, f"images/{name}.toml: base"
+        return self._collect(lambda: fetched_base(self._scope, locked, host, where))
 
     def _layers(self, layer: LayerDecl, trees: Mapping[str, Derivation], host: Platform) -> Iterable[Layer]:
         """Return the layers that one entry of an image file makes of its parts' trees."""

@@ -85,6 +85,7 @@ def load_scope(project: Project) -> Scope:
     Raises:
         InputErrors: every problem found, each with file and key path.
     """
+    from derive.derivations.bases import base_problems
     from derive.derivations.checks import content_problems
     from derive.derivations.layers import layer_problems
 
@@ -112,6 +113,7 @@ def load_scope(project: Project) -> Scope:
     for name, one in declared.items():
         problems.extend(content_problems(scope, known, name, one))
     problems.extend(layer_problems(scope))
+    problems.extend(base_problems(scope, known))
     if problems:
         raise InputErrors(problems)
     return scope

@@ -302,20 +302,25 @@ def image(
     optional: Sequence[int] = (),
     needed: Mapping[str, Json] | None = None,
     file: str | None = None,
+    base: Mapping[str, Input] | None = None,
+    base_digest: Digest | None = None,
 ) -> Derivation:
     """Write config and manifest over layers; ``root`` is the union of all layers' trees.
 
     ``optional`` are the places of layers that are left out when nothing is in them; ``needed`` are paths that must be
     in the image, by what needs them; ``file`` is where
-    the image is declared, which errors name, where that is not the file of its name.
+    the image is declared, which errors name, where that is not the file of its name. ``base``, of an image upon
+    another, has the other's manifest and ``own``, the union of the trees of ``layers``; ``base_digest`` is the manifest
+    that it must be.
     """
-    inputs: dict[str, Input] = {"root": BuiltInput(root)}
+    inputs: dict[str, Input] = {"root": BuiltInput(root), **(base or {})}
     for index, one in enumerate(layers):
         inputs[f"layer.{index}"] = BuiltInput(one, "descriptor")
         inputs[f"blob.{index}"] = BuiltInput(one)
     arguments: dict[str, Json] = {"config": config, "modes": modes, "layers": len(layers)}
     # Absent where there is nothing to say: images of before have the ids that they had.
     more: dict[str, Json] = {"optional": list(optional), "needed": dict(needed or {})}
+    more["base-digest"] = "" if base_digest is None else str(base_digest)
     arguments |= {key: value for key, value in more.items() if value}
     return step(name, "image", arguments, inputs, host=host, labels=(file or f"images/{name}.toml",))
 

@@ -78,6 +78,12 @@ def fetch_url(entry: UrlEntry, wish: UpstreamsWish) -> Derivation:
 
 def oci_tree(entry: OciEntry, platform: Platform, *, where: str) -> Derivation:
     """Return the root of an upstream's image for a platform; raises InputErrors when it is not locked for it."""
+    fetch = fetch_oci(entry, platform, where=where)
+    return steps.unpacked(f"{fetch.name} unpacked", "oci", {"manifest": steps.reference(fetch)})
+
+
+def fetch_oci(entry: OciEntry, platform: Platform, *, where: str) -> Derivation:
+    """Fetch an upstream's image for a platform; raises InputErrors when it is not locked for it."""
     assert entry.pin is not None
     image = entry.pin.image(platform)
     if image is None:
@@ -96,9 +102,7 @@ def oci_tree(entry: OciEntry, platform: Platform, *, where: str) -> Derivation:
         "config": descriptor_json(image.config),
         "layers": [descriptor_json(layer) for layer in image.layers],
     }
-    name = f"{entry.name} {entry.version} {platform}"
-    fetch = steps.fetch(name, "fetch-oci", arguments)
-    return steps.unpacked(f"{name} unpacked", "oci", {"manifest": steps.reference(fetch)})
+    return steps.fetch(f"{entry.name} {entry.version} {platform}", "fetch-oci", arguments)
 
 
 def huggingface_tree(lock: UpstreamsLock, name: str, patterns: Sequence[str], *, where: str) -> Derivation:

@@ -7,11 +7,11 @@ Core: no IO. Imports pydantic.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
-from derive.content import Keyed, Some, parse_model, parse_toml
+from derive.content import Keyed, Some, choice, parse_model, parse_toml
 from derive.errors import Problem
 from derive.trees.listing import check_path
 
@@ -130,11 +130,44 @@ class CapabilityDecl(Keyed):
         return next((kind, value) for key, kind in _PROVIDERS.items() if (value := getattr(self, key)) is not None)
 
 
+class LockedBase(Keyed):
+    """An image of a lock set of upstreams, by the digests that are locked."""
+
+    set: str
+    oci: str
+
+
+_BASE = re.compile(r"[a-z0-9][a-z0-9._+-]*(@sha256:[0-9a-f]{64})?")
+
+
+def _base(text: str) -> str:
+    if not _BASE.fullmatch(text):
+        raise ValueError("not an image of this project: NAME, or NAME@sha256:<64 hex>")
+    return text
+
+
+def _base_kind(value: Any) -> str | None:
+    if isinstance(value, str):
+        return choice("name")
+    return choice("locked") if isinstance(value, dict) else None
+
+
+BaseDecl: TypeAlias = Annotated[
+    Annotated[str, AfterValidator(_base), Tag(choice("name"))] | Annotated[LockedBase, Tag(choice("locked"))],
+    Discriminator(
+        _base_kind,
+        custom_error_type="base_kind",
+        custom_error_message="name an image of this project, or with the keys set and oci one that is locked",
+    ),
+]
+
+
 class ImageDecl(Keyed):
-    """One image file."""
+    """One image file. ``base`` is the image that its layers are laid upon, where it is made upon another."""
 
     platforms: Annotated[tuple[ImagePlatform, ...], Some]
     default_platform: ImagePlatform
+    base: BaseDecl | None = None
     layers: Annotated[tuple[LayerDecl, ...], Some] = Field(max_length=100)
     modes: dict[str, ModeDecl] = Field(default_factory=dict)
     capabilities: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")], CapabilityDecl] = Field(

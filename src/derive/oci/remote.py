@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from derive.canonical import Digest
+from derive.canonical import Digest, sha256
+from derive.errors import expected_got
 from derive.images.oci import INDEX_TYPE
 from derive.net.answers import status_failure
-from derive.net.failures import Broken, Failure, Gone, Refused
+from derive.net.failures import Broken, Failure, Gone, Refused, Wrong
 from derive.net.http import Answer, Body, Client
-from derive.net.places import Mirror, display, origin
+from derive.net.places import Mirror, Place, display, origin
 from derive.oci.access import Access, Registry
 from derive.oci.answers import error_words, stated_digest, stated_size
 from derive.oci.documents import ACCEPT, LONGEST_MANIFEST
@@ -29,13 +30,15 @@ _TAKEN = frozenset((200, 201, 202, 204))
 
 
 class Remote:
-    """A repository to push to. Safe for several threads."""
+    """A repository to push to, or with ``actions`` of ``pull`` to read alone. Safe for several threads."""
 
-    def __init__(self, mirror: Mirror, repository: str, *, client: Client, logins: SystemLogins) -> None:
+    def __init__(
+        self, mirror: Mirror, repository: str, *, client: Client, logins: SystemLogins, actions: str = "pull,push"
+    ) -> None:
         self.client = client
         self.repository = repository
         self._registry = Registry(mirror)
-        self._access = Access(self._registry, repository, client, logins, actions="pull,push")
+        self._access = Access(self._registry, repository, client, logins, actions=actions)
 
     @property
     def place(self) -> str:
@@ -65,6 +68,23 @@ class Remote:
         if stated_digest(answer.headers) not in (None, digest):
             return False, None
         return True, stated_size(answer.headers)
+
+    def blob_place(self, digest: Digest) -> Place:
+        """Return where a blob lies, for whoever fetches it."""
+        url = blob_url(self._registry.url, self.repository, digest)
+        return Place(url=url, proxy=self._registry.mirror.proxy, authorise=self._access.authorise)
+
+    def read_blob(self, digest: Digest, limit: int) -> bytes:
+        """Return a small blob of at most ``limit`` bytes, checked; retried.
+
+        Raises:
+            Failure: when it cannot be had, or is another one.
+        """
+        url = blob_url(self._registry.url, self.repository, digest)
+        data = self.client.retry(url, lambda: self.call("GET", url, limit=limit)).body
+        if sha256(data) != digest:
+            raise Wrong("served other bytes", expected_got(digest, sha256(data)))
+        return data
 
     def hash_blob(self, digest: Digest) -> tuple[Digest, int]:
         """Read a blob whole and return what it hashes to, and its size; goes on where a connection broke.

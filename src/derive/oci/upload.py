@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Literal, TypeAlias
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
 
+from derive.canonical import Digest
 from derive.errors import expected_got
 from derive.images.oci import Descriptor
 from derive.net.failures import Broken, Failure, Gone, Refused, Wrong
@@ -19,7 +21,6 @@ from derive.oci.answers import received, smallest_chunk, stated_digest, upload_u
 from derive.oci.remote import Remote
 from derive.oci.urls import finish_url
 from derive.store.blobs import damaged
-from derive.store.local import LocalStore
 
 Moved: TypeAlias = Literal["uploaded", "mounted", "there"]
 """How a blob came into the repository: sent, taken from another one, or brought meanwhile by somebody else."""
@@ -31,8 +32,18 @@ _LOST = frozenset((400, 404, 410, 416))
 """What registries say to an upload that they do not know any more, or not as we do."""
 
 
+class Source(Protocol):
+    """Where the bytes of blobs come from: a store, or what has put them together."""
+
+    def read_blob(self, digest: Digest, offset: int = 0, size: int | None = None) -> Iterator[bytes]:
+        """Yield a slice of a blob."""
+
+    def blob_path(self, digest: Digest) -> Path:
+        """Return the blob's file, or what stands for it where a person is told that it is damaged."""
+
+
 def upload(
-    store: LocalStore, remote: Remote, blob: Descriptor, progress: Progress, *, source: str = "", chunk: int = CHUNK
+    store: Source, remote: Remote, blob: Descriptor, progress: Progress, *, source: str = "", chunk: int = CHUNK
 ) -> Moved:
     """Bring a blob of the store into a repository; ``source`` is another one that the registry may take it from.
 
@@ -52,7 +63,7 @@ class _Upload:
     """One upload over all its attempts. ``best`` is how far any of them came, in bytes that the registry has."""
 
     def __init__(
-        self, store: LocalStore, remote: Remote, blob: Descriptor, progress: Progress, source: str, chunk: int
+        self, store: Source, remote: Remote, blob: Descriptor, progress: Progress, source: str, chunk: int
     ) -> None:
         self._store = store
         self._remote = remote

@@ -93,13 +93,24 @@ def _kernel_rows(order: Iterable[Derivation], outputs: Outputs) -> Iterator[Mapp
 
 
 def layers(target: Derivation, outputs: Outputs, manifest: bytes, diff_ids: Iterable[str]) -> tuple[LayerFact, ...]:
-    """Return an image's layers in order, each by the name of the step that wrote it."""
+    """Return an image's layers in order, each by the name of the step that wrote it, or of the base's fetch."""
     names: dict[Digest, str] = {}
-    for index in range(int(str(target.arguments["layers"]))):
-        step = target.inputs[f"blob.{index}"].derivation
-        names.setdefault(outputs[step.id]["out"].digest, step.name)
+    node: Derivation | None = target
+    brought = ""
+    while node is not None and node.fixed is None:
+        for index in range(int(str(node.arguments["layers"]))):
+            step = node.inputs[f"blob.{index}"].derivation
+            names.setdefault(outputs[step.id]["out"].digest, step.name)
+        base = node.inputs.get("base")
+        node = None if base is None else base.derivation
+        brought = node.name if node is not None else brought
     blobs = named_blobs(manifest)[1:]
     return tuple(
-        LayerFact(name=names[blob.digest], digest=blob.digest, size_bytes=blob.size, diff_id=Digest.parse(diff_id))
+        LayerFact(
+            name=names.get(blob.digest, brought),
+            digest=blob.digest,
+            size_bytes=blob.size,
+            diff_id=Digest.parse(diff_id),
+        )
         for blob, diff_id in zip(blobs, diff_ids, strict=True)
     )

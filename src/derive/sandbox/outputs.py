@@ -7,23 +7,43 @@ Edge: reads the folder, writes through the store.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
 
 from derive.canonical import escape
 from derive.errors import BuildFailed, InputErrors
 from derive.sandbox.references import SANDBOX_PATHS, Allowance, Reference, ReferenceScan, judge_references
 from derive.store.protocol import Store
 from derive.trees.listing import Listing
-from derive.trees.pack import add_members
+from derive.trees.pack import Member, add_members
 from derive.trees.scan import scan_folder
 
 _SHOWN = 20
 
 
+class Finished(Protocol):
+    """An output that can be read once: a folder here, or what came from elsewhere.
+
+    ``special_bits`` lists the files with setuid or setgid, in NAR order, with their mode: facts that a tree drops.
+    """
+
+    special_bits: tuple[tuple[bytes, int], ...]
+
+    def members(self) -> Iterator[tuple[bytes, Member]]:
+        """Yield each path with its member in NAR order, the root first."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
 def take_output(
     store: Store,
-    folder: Path,
+    output: Path | Callable[[], Finished],
     *,
     name: str,
     store_path: bytes | None,
@@ -32,6 +52,7 @@ def take_output(
 ) -> Listing:
     """Read a finished output once: its contents go into the store while they are searched for references.
 
+    ``output`` is a folder of ours alone, or opens what was brought from elsewhere.
     ``store_path`` is the store's own folder, which no output may name; ``note`` takes a line per dropped special bit
     and per allowance that was needed. The listing is located and not yet registered as a tree.
 
@@ -41,7 +62,8 @@ def take_output(
     texts = SANDBOX_PATHS if store_path is None else (*SANDBOX_PATHS, os.path.abspath(store_path))  # noqa: PTH100 (bytes)
     scan = ReferenceScan(texts)
     try:
-        with scan_folder(folder, own=True) as found:
+        opened = scan_folder(output, own=True) if isinstance(output, Path) else output()
+        with opened as found:
             for path, mode in found.special_bits:
                 note(f"dropped the special bits of {escape(path)} (mode {mode:04o})")
             listing = add_members(store, scan.watch(found.members()))

@@ -21,7 +21,7 @@ from typing import Any
 
 from derive.canonical import Digest
 
-_SCHEMA_VERSION = 2
+_SCHEMA_VERSION = 3
 _REFERRER = "referrer"
 _PATIENCE_S = 60
 _SHARED_MEMORY = 1 << 15  # bytes that SQLite adds at once to its file of shared memory
@@ -60,7 +60,31 @@ CREATE TABLE IF NOT EXISTS sources (
 CREATE INDEX IF NOT EXISTS derivations_by_name ON derivations (name);
 CREATE INDEX IF NOT EXISTS derivations_by_resolved ON derivations (resolved);
 """
-_MIGRATIONS = {1: _HISTORY}
+_BEYOND = """
+CREATE TABLE IF NOT EXISTS substitutions (
+    resolved TEXT PRIMARY KEY, cache TEXT NOT NULL, signers TEXT NOT NULL, came_s INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS cache_places (
+    place TEXT PRIMARY KEY, read_s INTEGER NOT NULL, moved_bytes INTEGER NOT NULL, moved_ns INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS cache_entries (
+    place TEXT NOT NULL, key TEXT NOT NULL, sequence INTEGER NOT NULL, digest TEXT NOT NULL, log TEXT NOT NULL,
+    made_s INTEGER NOT NULL, seen TEXT NOT NULL, PRIMARY KEY (place, key, sequence)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS cache_claims (
+    place TEXT NOT NULL, key TEXT NOT NULL, resolved TEXT NOT NULL, outputs TEXT NOT NULL, builder TEXT NOT NULL,
+    name TEXT NOT NULL, size_bytes INTEGER NOT NULL, duration_ns INTEGER NOT NULL,
+    PRIMARY KEY (resolved, key, place, outputs)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS workers (resolved TEXT PRIMARY KEY, facts TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS step_places (step INTEGER PRIMARY KEY, executor TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS cache_alarms (
+    place TEXT NOT NULL, key TEXT NOT NULL, what TEXT NOT NULL, detail TEXT NOT NULL, found_s INTEGER NOT NULL,
+    PRIMARY KEY (place, key, what)
+) WITHOUT ROWID;
+"""
+"""What a store knows of other machines: what they vouch for, and what came from them."""
+_MIGRATIONS = {1: _HISTORY, 2: _BEYOND}
 """What brings a database of an earlier version to the next one: rows are added to, never lost."""
 
 
@@ -206,6 +230,11 @@ class Database:
             found[Digest(subject)] = (*found.get(Digest(subject), ()), Digest(manifest))
         return found
 
+    def has_substituted(self) -> bool:
+        """Say whether anything here came from another machine by a cache."""
+        with self.cursor() as cursor:
+            return cursor.execute("SELECT 1 FROM substitutions LIMIT 1").fetchone() is not None
+
     def memo(self, key: Digest) -> str | None:
         """Return what was remembered under a key, or None."""
         with self.cursor() as cursor:
@@ -216,6 +245,20 @@ class Database:
         """Remember a value that a pure function gave."""
         with self.cursor() as cursor:
             cursor.execute("INSERT OR REPLACE INTO memos VALUES (?, ?)", (key.hex, value))
+
+    def worker(self, resolved: Digest) -> dict[str, str]:
+        """Return what is known of the worker that ran a step elsewhere; empty for one that this machine ran."""
+        with self.cursor() as cursor:
+            row = cursor.execute("SELECT facts FROM workers WHERE resolved = ?", (resolved.hex,)).fetchone()
+        return {} if row is None else json.loads(row[0])
+
+    def set_worker(self, resolved: Digest, facts: Mapping[str, str]) -> None:
+        """Remember what ran a step; no facts where this machine did."""
+        with self.cursor() as cursor:
+            cursor.execute("DELETE FROM workers WHERE resolved = ?", (resolved.hex,))
+            if facts:
+                text = json.dumps(dict(facts), sort_keys=True)
+                cursor.execute("INSERT OR REPLACE INTO workers VALUES (?, ?)", (resolved.hex, text))
 
     def close(self) -> None:
         """Close the connection."""
@@ -265,14 +308,15 @@ class Database:
         connection.execute("PRAGMA synchronous=NORMAL")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version == 0:
-            tables = _SCHEMA + _HISTORY
+            tables = _SCHEMA + _HISTORY + _BEYOND
             connection.executescript(f"BEGIN IMMEDIATE; {tables} PRAGMA user_version={_SCHEMA_VERSION}; COMMIT;")
         elif version in _MIGRATIONS:
-            for step in range(version, _SCHEMA_VERSION):
-                # Another process may have done all of it meanwhile: it is then done once more, to no effect.
-                connection.executescript(
-                    f"BEGIN IMMEDIATE; {_MIGRATIONS[step]} PRAGMA user_version={step + 1}; COMMIT;"
-                )
+            try:
+                _migrate(connection, version)
+            except sqlite3.OperationalError as error:
+                if not _is_unwritable(error, self._path):
+                    raise
+                return _migrated_copy(connection, version)
         elif version != _SCHEMA_VERSION:
             from derive.errors import HostRefuses, expected_got
 
@@ -283,6 +327,30 @@ class Database:
                 hint="use another --store folder, or the derive that made this one",
             )
         return connection
+
+
+def _migrate(connection: sqlite3.Connection, version: int) -> None:
+    for step in range(version, _SCHEMA_VERSION):
+        # Another process may have done all of it meanwhile: it is then done once more, to no effect.
+        connection.executescript(f"BEGIN IMMEDIATE; {_MIGRATIONS[step]} PRAGMA user_version={step + 1}; COMMIT;")
+
+
+def _migrated_copy(connection: sqlite3.Connection, version: int) -> sqlite3.Connection:
+    """Return an earlier version's database, which cannot be written, in memory: it is read, and no more than that."""
+    if connection.in_transaction:
+        connection.rollback()
+    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    connection.backup(copy)
+    connection.close()
+    _migrate(copy, version)
+    copy.execute("PRAGMA query_only=ON")
+    return copy
+
+
+def _is_unwritable(error: sqlite3.Error, path: Path) -> bool:
+    """Say whether a database that can be read could not be written."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM) or _is_disk_full(error, path)
 
 
 def _connect(path: Path, *before: str) -> sqlite3.Connection:

@@ -130,8 +130,8 @@ def answered(database: Database, *, after: int, before: int | None = None) -> tu
     return tuple((run, Digest(target)) for run, target in rows)
 
 
-def add_step(database: Database, step: PastStep) -> None:
-    """Note a finished step."""
+def add_step(database: Database, step: PastStep, executor: str | None = None) -> None:
+    """Note a finished step, and the executor that ran it, if that was not this machine."""
     row = (
         *(step.run, step.derivation.hex, step.resolved.hex, step.name, step.host, step.builder, step.outcome),
         *(step.reason, step.ended_s, step.duration_ns, step.expected_ns, step.weight_bytes, step.written_bytes),
@@ -141,6 +141,24 @@ def add_step(database: Database, step: PastStep) -> None:
             f"INSERT INTO steps ({_STEP}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - ours
             row,
         )
+        if executor is not None:
+            cursor.execute("INSERT OR REPLACE INTO step_places VALUES (?, ?)", (cursor.lastrowid, executor))
+
+
+def placed_steps(database: Database, *, limit: int = 2000) -> list[tuple[str, str, str, str | None, int]]:
+    """Return (name, host, builder, executor, duration_ns) of the latest steps built of names built elsewhere, too.
+
+    The executor is None where this machine built it.
+    """
+    sql = (
+        "SELECT s.name, s.host, s.builder, p.executor, s.duration_ns FROM steps s LEFT JOIN step_places p USING (step)"
+        " WHERE s.outcome = 'built' AND s.name IN (SELECT name FROM steps JOIN step_places USING (step))"
+        " ORDER BY s.step DESC LIMIT ?"
+    )
+    with database.cursor() as cursor:
+        known = cursor.execute("SELECT 1 FROM sqlite_master WHERE name = 'step_places'").fetchone()
+        # An earlier version's store, opened for reading, has no such table.
+        return cursor.execute(sql, (limit,)).fetchall() if known else []
 
 
 def runs(database: Database, name: str, host: str | None = None, *, limit: int = 20) -> tuple[Run, ...]:
@@ -168,7 +186,8 @@ def recent_steps(database: Database, names: Iterable[str], *, limit: int = 5) ->
     """Return the latest steps that were built or fetched, by name and host, newest first."""
     where = (
         "WHERE step IN (SELECT step FROM (SELECT step, row_number() OVER (PARTITION BY name, host ORDER BY step DESC)"
-        " AS place FROM steps WHERE outcome != 'reused' AND name IN (SELECT value FROM json_each(?))) WHERE place <= ?)"
+        " AS place FROM steps WHERE outcome NOT IN ('reused', 'substituted')"
+        " AND name IN (SELECT value FROM json_each(?))) WHERE place <= ?)"
         " ORDER BY step DESC"
     )
     found: dict[tuple[str, str], list[PastStep]] = {}
@@ -185,7 +204,8 @@ def builder_totals(database: Database, *, limit: int = 2000) -> list[tuple[str, 
     sql = (
         "SELECT builder, count(*), sum(duration_ns), sum(weight_bytes), sum(written_bytes),"
         " total(1.0 * weight_bytes * weight_bytes), total(1.0 * weight_bytes * duration_ns) FROM"
-        " (SELECT * FROM steps WHERE outcome != 'reused' ORDER BY step DESC LIMIT ?) GROUP BY builder"
+        " (SELECT * FROM steps WHERE outcome NOT IN ('reused', 'substituted')"
+        " ORDER BY step DESC LIMIT ?) GROUP BY builder"
     )
     with database.cursor() as cursor:
         return cursor.execute(sql, (limit,)).fetchall()

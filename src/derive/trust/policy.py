@@ -22,7 +22,29 @@ if TYPE_CHECKING:
     from derive.trust.dsse import Envelope
 
 KEY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_KEYS = {"keys", "threshold", "builders"}
+_KEYS = {"keys", "threshold", "builders", "outputs"}
+_RULES = "tool.derive.trust.outputs"
+_RULE_KEYS = {"derivations", "builders", "keys", "threshold"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputRule:
+    """Who must vouch for the outputs of some steps before they are taken from elsewhere, and not built.
+
+    ``derivations`` are names with ``*`` for any text, ``image:`` or ``drv:`` before them for one kind alone;
+    ``builders`` are kinds of steps such as ``kernel``. A step fits that fits one of each that is named. ``keys`` are
+    names of keys, one at least, of which ``threshold`` must agree.
+    """
+
+    derivations: tuple[str, ...] = ()
+    builders: tuple[str, ...] = ()
+    keys: tuple[str, ...]
+    threshold: int
+
+    def fits(self, name: str, builder: str) -> bool:
+        """Say whether a step of that name, made by that kind of builder, is one of those meant."""
+        named = not self.derivations or any(_fits(pattern, name, builder) for pattern in self.derivations)
+        return named and (not self.builders or builder in self.builders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +52,19 @@ class Policy:
     """Public keys by name, and the number of different keys whose signatures are needed: 1 or more.
 
     ``builders`` are names of keys whose certificates count. ``revoked`` are ids of keys that the project itself, in
-    ``records/keys/``, takes no longer.
+    ``records/keys/``, takes no longer. ``outputs`` say otherwise of some steps: the first one that fits holds.
     """
 
     keys: Mapping[str, PublicKey]
     threshold: int
     builders: tuple[str, ...] = ()
     revoked: frozenset[Digest] = field(default_factory=frozenset)
+    outputs: tuple[OutputRule, ...] = ()
+
+    def rule_for(self, name: str, builder: str) -> OutputRule:
+        """Return who must vouch for a step's output: the first rule that fits, else all keys and the threshold."""
+        found = next((rule for rule in self.outputs if rule.fits(name, builder)), None)
+        return found or OutputRule(keys=tuple(sorted(self.keys)), threshold=self.threshold)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,13 +132,65 @@ def parse_policy(table: object, where: str) -> tuple[Policy | None, list[Problem
     elif not problems and threshold > max(len(keys), 1):
         message = f"{threshold} keys must sign, and {count_text(len(keys), 'key')} can"
         problems.append(Problem(where=f"{where}.threshold", message=message))
-    builders = _builders(table.get("builders", []), keys, f"{where}.builders", problems)
+    builders = _names_of_keys(table.get("builders", []), keys, f"{where}.builders", problems)
+    outputs = _rules(table.get("outputs", []), keys, threshold, f"{where}.outputs", problems)
     if problems:
         return None, problems
-    return Policy(keys=keys, threshold=int(threshold), builders=builders), []
+    return Policy(keys=keys, threshold=int(threshold), builders=builders, outputs=outputs), []
 
 
-def _builders(names: object, keys: Collection[str], where: str, problems: list[Problem]) -> tuple[str, ...]:
+def _rules(
+    items: object, keys: Collection[str], threshold: object, where: str, problems: list[Problem]
+) -> tuple[OutputRule, ...]:
+    if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
+        problems.append(Problem(where=where, message="not a list of tables", hint=f"write [[{_RULES}]]"))
+        return ()
+    found = (_rule(item, keys, threshold, f"{where}[{at}]", problems) for at, item in enumerate(items))
+    return tuple(rule for rule in found if rule is not None)
+
+
+def _rule(
+    item: Mapping[str, object], keys: Collection[str], usual: object, where: str, problems: list[Problem]
+) -> OutputRule | None:
+    before = len(problems)
+    problems += [Problem(where=f"{where}.{key}", message="unknown key") for key in sorted(item.keys() - _RULE_KEYS)]
+    derivations = _texts(item, "derivations", where, problems)
+    builders = _texts(item, "builders", where, problems)
+    if not derivations and not builders:
+        hint = 'name steps, as derivations = ["kernel-*"], or kinds of them, as builders = ["kernel"]'
+        problems.append(Problem(where=where, message="says nothing of which outputs it is about", hint=hint))
+    names = _names_of_keys(item.get("keys", sorted(keys)), keys, f"{where}.keys", problems)
+    threshold = item.get("threshold", usual)
+    if isinstance(threshold, bool) or not isinstance(threshold, int) or threshold < 1:
+        if "threshold" in item:
+            problems.append(Problem(where=f"{where}.threshold", message="not a whole number above 0"))
+        return None
+    if len(problems) == before and threshold > len(names):
+        message = f"{threshold} keys must sign, and {count_text(len(names), 'key')} can"
+        problems.append(Problem(where=f"{where}.threshold", message=message))
+    if len(problems) > before:
+        return None
+    return OutputRule(derivations=derivations, builders=builders, keys=names, threshold=threshold)
+
+
+def _texts(item: Mapping[str, object], key: str, where: str, problems: list[Problem]) -> tuple[str, ...]:
+    found = item.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(text, str) and text for text in found):
+        problems.append(Problem(where=f"{where}.{key}", message="not a list of names"))
+        return ()
+    return tuple(found)
+
+
+def _fits(pattern: str, name: str, builder: str) -> bool:
+    kind, colon, rest = pattern.partition(":")
+    if colon and kind in ("image", "drv"):
+        if (kind == "image") != (builder == "image"):
+            return False
+        pattern = rest
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name, re.DOTALL) is not None
+
+
+def _names_of_keys(names: object, keys: Collection[str], where: str, problems: list[Problem]) -> tuple[str, ...]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         problems.append(Problem(where=where, message="not a list of names of keys"))
         return ()

@@ -68,7 +68,7 @@ class Statement:
                 "_type": STATEMENT_TYPE,
                 "subject": [{"name": one.name, "digest": {"sha256": one.digest.hex}} for one in self.subjects],
                 "predicateType": PREDICATE_TYPE,
-                "predicate": {"derive": PREDICATE_TAG, "realisations": [_document(claim) for claim in self.claims]},
+                "predicate": claims_document(self.claims),
             }
         )
 
@@ -93,6 +93,16 @@ def read_statement(data: bytes) -> tuple[Statement, Envelope]:
     return statement, envelope
 
 
+def claims_document(claims: Iterable[Claim]) -> dict[str, Json]:
+    """Return claims as the part of a statement that they are."""
+    return {"derive": PREDICATE_TAG, "realisations": [_document(claim) for claim in claims]}
+
+
+def read_claims(document: Json) -> tuple[Claim, ...]:
+    """Read what :func:`claims_document` wrote; raises ValueError, KeyError or TypeError on what cannot be read."""
+    return tuple(_claim(_mapping(item)) for item in _items(_mapping(document)["realisations"]))
+
+
 def _document(claim: Claim) -> Json:
     return {
         "resolved": claim.resolved.hex,
@@ -105,7 +115,7 @@ def _statement(document: Json) -> Statement:
     found = _mapping(document)
     if found["_type"] != STATEMENT_TYPE or found["predicateType"] != PREDICATE_TYPE:
         raise ValueError(f"not a statement of type {PREDICATE_TYPE}")
-    claims = [_claim(_mapping(item)) for item in _items(_mapping(found["predicate"])["realisations"])]
+    claims = read_claims(found["predicate"])
     return Statement.of([_subject(_mapping(item)) for item in _items(found["subject"])], claims)
 
 

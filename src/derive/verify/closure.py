@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from derive.derivations.bases import image_parts
 from derive.derivations.declarations import WheelsDecl
 from derive.derivations.model import Derivation
 from derive.derivations.scope import Scope, references
@@ -65,7 +66,7 @@ def resolution_of(scope: Scope, image: str) -> Resolution:
 
 
 def _wheels(scope: Scope, image: str) -> Iterator[WheelsDecl]:
-    waiting = [part for layer in scope.images[image].layers for part in layer.parts]
+    waiting = image_parts(scope, image)
     seen: set[str] = set()
     while waiting:
         name = waiting.pop()

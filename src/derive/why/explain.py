@@ -112,6 +112,8 @@ def _now(finder: Finder, found: FoundDerivation, row: StoredDerivation | None) -
             return f"would be fetched: {step.reason}"
         case Action.BUILD:
             return f"would be built: {step.reason}"
+        case Action.SUBSTITUTE:
+            return f"would be taken from elsewhere: {step.reason}"
 
 
 def _is_present(store: LocalStore, output: Output) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from derive.canonical import Digest, sha256
 from derive.errors import HostRefuses
-from derive.store.database import _SCHEMA, Database, Realisation
+from derive.store.database import _HISTORY, _SCHEMA, Database, Realisation
 
 RESOLVED, DERIVATION, TREE = sha256(b"resolved"), sha256(b"derivation"), sha256(b"tree")
 ENTRY = Realisation(
@@ -132,6 +132,14 @@ def test_roots_are_listed_sorted_and_a_name_is_moved(database: Database) -> None
     assert database.roots() == [("image", "z", RESOLVED), ("release", "b", TREE)]
 
 
+def test_a_worker_is_the_last_one_set_and_none_where_this_machine_ran_the_step(database: Database) -> None:
+    assert database.worker(TREE) == {}
+    database.set_worker(TREE, {"builder": "one", "kernel": "6.1"})
+    assert database.worker(TREE) == {"builder": "one", "kernel": "6.1"}
+    database.set_worker(TREE, {})
+    assert database.worker(TREE) == {}
+
+
 def test_a_memo_is_the_last_value_set(database: Database) -> None:
     database.set_memo(TREE, "a")
     database.set_memo(TREE, "b")
@@ -146,8 +154,33 @@ def test_a_database_of_another_version_is_refused_with_the_next_step(tmp_path: P
     raw.close()
     with pytest.raises(HostRefuses) as caught:
         database.memo(TREE)
-    assert caught.value.detail == ("expected  version 2", "got       version 99")
+    assert caught.value.detail == ("expected  version 3", "got       version 99")
     assert "--store" in str(caught.value.hint)
+
+
+def test_an_earlier_database_that_can_be_read_and_not_written_is_read_from_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "old.sqlite"
+    with sqlite3.connect(path) as raw:
+        raw.executescript(f"{_SCHEMA}{_HISTORY} PRAGMA journal_mode=WAL; PRAGMA user_version=2;")
+        raw.execute("INSERT INTO memos VALUES (?, 'kept')", (TREE.hex,))
+    raw.close()
+    before = path.read_bytes()
+    url = f"file:{path}?mode=ro"
+
+    def connect(_: Path, *__: str) -> sqlite3.Connection:
+        return sqlite3.connect(url, uri=True, isolation_level=None, check_same_thread=False)
+
+    monkeypatch.setattr("derive.store.database._connect", connect)
+    database = Database(path)
+    assert database.memo(TREE) == "kept"
+    with database.cursor() as cursor:
+        assert cursor.execute("SELECT count(*) FROM substitutions").fetchone() == (0,)
+    with pytest.raises(HostRefuses, match="cannot be written"):
+        database.set_memo(TREE, "other")
+    database.close()
+    assert path.read_bytes() == before
 
 
 def test_a_database_of_the_version_before_gains_the_new_tables_and_loses_nothing(tmp_path: Path) -> None:
@@ -160,7 +193,7 @@ def test_a_database_of_the_version_before_gains_the_new_tables_and_loses_nothing
     assert database.memo(TREE) == "kept"
     with database.cursor() as cursor:
         assert cursor.execute("SELECT count(*) FROM steps").fetchone() == (0,)
-        assert cursor.execute("PRAGMA user_version").fetchone() == (2,)
+        assert cursor.execute("PRAGMA user_version").fetchone() == (3,)
     database.close()
 
 

@@ -48,14 +48,22 @@ def test_rows_that_only_the_log_holds_are_seen(written: Path, tmp_path: Path) ->
     database.close()
 
 
-def test_a_database_of_an_earlier_version_is_read_from_a_copy_of_this_one(written: Path) -> None:
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        "DROP TABLE runs; DROP TABLE steps; DROP TABLE sources; PRAGMA user_version=1;",
+        "DROP TABLE substitutions; DROP TABLE cache_claims; DROP TABLE cache_entries; PRAGMA user_version=2;",
+    ],
+)
+def test_a_database_of_an_earlier_version_is_read_from_a_copy_of_this_one(written: Path, earlier: str) -> None:
     with closing(sqlite3.connect(written)) as connection:
-        connection.executescript("DROP TABLE runs; DROP TABLE steps; DROP TABLE sources; PRAGMA user_version=1;")
+        connection.executescript(earlier)
     before = written.read_bytes()
     database = ReadOnlyDatabase(written)
     assert database.roots() == ROOT
     with database.cursor() as cursor:
         assert cursor.execute("SELECT count(*) FROM steps").fetchone() == (0,)
+        assert cursor.execute("SELECT count(*) FROM substitutions").fetchone() == (0,)
     database.close()
     assert written.read_bytes() == before
 

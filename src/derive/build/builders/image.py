@@ -6,12 +6,14 @@ Edge: the store.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from derive.build.context import Context
 from derive.canonical import Digest, decode, escape, unescape
 from derive.derivations.model import FlatOutput, Output, ResolvedDerivation
-from derive.errors import InputErrors, Problem
+from derive.errors import InputErrors, Problem, expected_got
+from derive.images.base import Base, inherited, mode_problems, read_base
+from derive.images.encoding import MEDIA_TYPE
 from derive.images.layer import LayerDescriptor
 from derive.images.modes import ModeTable
 from derive.images.oci import ImageConfig, image_documents
@@ -30,18 +32,47 @@ def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]
     optional = request.arguments.get("optional", ())
     assert isinstance(optional, list | tuple)
     layers = [one for index, one in enumerate(made) if index not in optional or not one.is_empty]
+    config = ImageConfig.from_document(request.arguments["config"])
+    if "base" in request.inputs:
+        base = _base(store, request, context.labels[0], layers)
+        layers = [*base.layers, *layers]
+        config = inherited(base.config, config)
     documents = image_documents(
-        ImageConfig.from_document(request.arguments["config"]),
+        config,
         layers,
         platform=request.host,
         derivation=Digest(str(request.arguments["derivation"])),
     )
-    config = _add(store, documents.config)
+    written = _add(store, documents.config)
     manifest = _add(store, documents.manifest)
-    context.log(f"config {config}, manifest {manifest}, {len(layers)} layers")
+    context.log(f"config {written}, manifest {manifest}, {len(layers)} layers")
     # Its layers are outputs too: an image of which one is gone is not there.
     blobs = {f"layer.{index}": FlatOutput(layer.blob) for index, layer in enumerate(layers)}
-    return {"out": FlatOutput(manifest), "config": FlatOutput(config), **blobs}
+    return {"out": FlatOutput(manifest), "config": FlatOutput(written), **blobs}
+
+
+def _base(store: Store, request: ResolvedDerivation, file: str, layers: Sequence[LayerDescriptor]) -> Base:
+    """Read the image below; refuse one that is not the one that was said, or does not go with what lies upon it."""
+    manifest = request.file("base")
+    pinned = request.arguments.get("base-digest", str(manifest))
+    if pinned != str(manifest):
+        hint = "say the digest that it has now, or leave the digest out to follow it"
+        detail = expected_got(str(pinned), str(manifest))
+        raise InputErrors.one("the base is another image now", where=f"{file}: base", detail=detail, hint=hint)
+    base = read_base(store, manifest, name=f"{file}: base")
+    if base.platform != request.host:
+        detail = expected_got(request.host, base.platform)
+        raise InputErrors.one("the base is for another platform", where=f"{file}: base", detail=detail)
+    types = {layer.media_type for layer in (*base.layers, *layers)}
+    if len(types) > 1:
+        detail = expected_got(*sorted(types, key=lambda one: one != MEDIA_TYPE))
+        raise InputErrors.one("the base has layers of another media type", where=f"{file}: base", detail=detail)
+    modes = ModeTable.from_document(request.arguments["modes"])
+    own = store.listing(request.tree("own"))
+    problems = [*mode_problems(store, manifest, own, modes, name=f"{file}: base", where=file)]
+    if problems:
+        raise InputErrors(problems)
+    return base
 
 
 def _check_root(store: Store, request: ResolvedDerivation, file: str) -> None:

@@ -6,12 +6,11 @@ Edge: the store, the sandbox.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from derive.build.builders.script import run_in_sandbox
-from derive.build.context import Context
+from derive.build.builders.script import run_step
+from derive.build.context import Context, Source
 from derive.canonical import Json, encode, unescape
 from derive.derivations.model import Output, ResolvedDerivation, TreeOutput
 from derive.errors import BuildFailed
@@ -29,9 +28,7 @@ from derive.kernels.index import (
     version_of,
 )
 from derive.kernels.steps import MACHINE
-from derive.sandbox.outputs import take_output
 from derive.sandbox.request import Program
-from derive.sandbox.scratch import ScratchFolders, scratch_folders
 from derive.store.protocol import Store, read_all
 from derive.trees.listing import DIRECTORY, File, Listing
 from derive.trees.materialise import materialise
@@ -61,12 +58,18 @@ def write_tool(store: Store, top: Path, arguments: Mapping[str, Json]) -> Path:
     folder = top / TOOLS[part]
     if folder.exists():
         return folder  # a failed build that was kept has it
+    materialise(store, tool_listing(store, arguments), folder)
+    return folder
+
+
+def tool_listing(store: Store, arguments: Mapping[str, Json]) -> Listing:
+    """Return what the sandbox of a part finds as :data:`TOOLS` says, as a tree."""
+    part = str(arguments["part"])
     files: dict[bytes, bytes] = {f"{part}.py".encode(): drivers.driver(part)}
     if part == "device":
         files |= {b"unit.json": encode(arguments["unit"]), b"kernel.py": unescape(str(arguments["source"]))}
     members = [(path, NewFile(executable=False, chunks=[data])) for path, data in sorted(files.items())]
-    materialise(store, add_members(store, members), folder)
-    return folder
+    return add_members(store, members)
 
 
 def _source(request: ResolvedDerivation, store: Store) -> Listing:
@@ -79,31 +82,19 @@ def _source(request: ResolvedDerivation, store: Store) -> Listing:
 
 
 def _compiled(request: ResolvedDerivation, context: Context) -> Listing:
-    with scratch_folders(Path(context.scratch).parent, keep=context.keep) as scratch:
-        _run(request, context, scratch)
-        listing = take_output(
-            context.store,
-            scratch.out,
-            name=context.name,
-            store_path=os.fsencode(context.store.root),
-            note=context.log,
-        )
+    arguments = request.arguments
+    sources: dict[str, Source] = {TOOLS[arguments["part"]]: tool_listing(context.store, arguments)}
+    if arguments["part"] == "host":
+        sources["device"] = request.tree("device")
+    command = Program(argv=drivers.command(arguments))
+    # The compiler's words are in the log, whose last lines whoever reports a failure shows.
+    listing = run_step(request, context, command, sources, drivers.ENVIRONMENT, doer="compiler")
     required = (CUBIN, LAUNCH, RESOURCES) if request.arguments["part"] == "device" else ()
     absent = [name for name in required if not isinstance(listing.get(name.encode()), File)]
     if absent or not any(True for _ in listing.files()):
         what = ", ".join(absent) or "any file"
         raise BuildFailed(f"the compiler of {context.name} ended well and did not write {what}")
     return listing
-
-
-def _run(request: ResolvedDerivation, context: Context, scratch: ScratchFolders) -> None:
-    """Run the part's program; the compiler's words are in the log, whose last lines whoever reports a failure shows."""
-    arguments = request.arguments
-    inputs = {TOOLS[arguments["part"]]: os.fsencode(write_tool(context.store, scratch.top, arguments))}
-    if arguments["part"] == "host":
-        inputs["device"] = os.fsencode(context.store.folder(request.tree("device")))
-    command = Program(argv=drivers.command(arguments))
-    run_in_sandbox(request, context, scratch, command, inputs, drivers.ENVIRONMENT, "compiler")
 
 
 def _index(request: ResolvedDerivation, store: Store) -> Listing:

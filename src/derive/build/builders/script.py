@@ -7,19 +7,21 @@ Edge: the store, the sandbox.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from derive.build.context import Context
-from derive.canonical import Json, unescape
+from derive.build.context import Context, Source, Task
+from derive.canonical import Digest, Json, unescape
 from derive.derivations.model import Output, ResolvedDerivation, TreeOutput
 from derive.sandbox.outcome import failure_of
-from derive.sandbox.outputs import take_output
+from derive.sandbox.outputs import Finished, take_output
 from derive.sandbox.references import Allowance
 from derive.sandbox.request import Command, SandboxRequest, Script, root_entries
 from derive.sandbox.scratch import ScratchFolders, scratch_folders
 from derive.sandbox.spec import SandboxSpec, sandbox_spec
+from derive.store.local import LocalStore
 from derive.store.protocol import Store
+from derive.trees.listing import Listing
 from derive.trees.materialise import materialise
 from derive.trees.pack import NewFile, add_members
 
@@ -31,24 +33,72 @@ def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]
     """Run the script, and take what it installed below ``$DERIVE_OUT``."""
     arguments = request.arguments
     inputs = {role.removeprefix("in."): role for role in request.inputs if role.startswith("in.")}
-    with scratch_folders(Path(context.scratch).parent, keep=context.keep) as folders:
-        sources = {name: os.fsencode(context.store.folder(request.tree(role))) for name, role in inputs.items()}
-        if arguments["files"]:
-            sources[FILES] = os.fsencode(write_files(context.store, folders.top, arguments["files"]))
-        script = Script(text=unescape(str(arguments["script"])).decode())
-        environment = arguments["environment"]
-        assert isinstance(environment, Mapping)
-        variables = {str(key): str(value) for key, value in environment.items()}
-        run_in_sandbox(request, context, folders, script, sources, variables)
-        listing = take_output(
-            context.store,
-            folders.out,
-            name=context.name,
-            store_path=os.fsencode(context.store.root),
-            allowances=_allowances(arguments["allow"]),
-            note=context.log,
-        )
+    sources: dict[str, Source] = {name: request.tree(role) for name, role in inputs.items()}
+    if arguments["files"]:
+        sources[FILES] = files_listing(context.store, arguments["files"])
+    script = Script(text=unescape(str(arguments["script"])).decode())
+    environment = arguments["environment"]
+    assert isinstance(environment, Mapping)
+    variables = {str(key): str(value) for key, value in environment.items()}
+    listing = run_step(request, context, script, sources, variables, allowances=_allowances(arguments["allow"]))
     return {"out": TreeOutput(context.store.add_listing(listing))}
+
+
+def run_step(
+    request: ResolvedDerivation,
+    context: Context,
+    command: Command,
+    sources: Mapping[str, Source],
+    environment: Mapping[str, str],
+    *,
+    allowances: Sequence[Allowance] = (),
+    doer: str = "script",
+) -> Listing:
+    """Run a command over the ``root`` input, here or where the context says, and return what it installed, checked.
+
+    Raises:
+        BuildFailed, Interrupted: what its outcome is, if not success, of the ``doer``; and what its output may not be.
+        HostRefuses, Unavailable: when it cannot be run.
+    """
+
+    def take(output: Path | Callable[[], Finished]) -> Listing:
+        store_path = os.fsencode(context.store.root)
+        return take_output(
+            context.store, output, name=context.name, store_path=store_path, allowances=allowances, note=context.log
+        )
+
+    if context.executor is None:
+        with scratch_folders(Path(context.scratch).parent, keep=context.keep) as folders:
+            laid = {name: os.fsencode(_laid(context.store, folders.top, name, one)) for name, one in sources.items()}
+            run_in_sandbox(request, context, folders, command, laid, environment, doer)
+            return take(folders.out)
+    task = Task(
+        name=context.name,
+        root=request.tree("root"),
+        platform=request.build,
+        command=command,
+        sources=sources,
+        environment=environment,
+        jobs=context.jobs,
+    )
+    with context.executor.run(task, context) as ran:
+        context.ran_by(ran.worker)
+        failure = failure_of(ran.outcome, name=context.name, log=None, doer=doer)
+        if failure is not None:
+            raise failure
+        output = ran.output
+        assert output is not None, "a step that ended well has an output"
+        return take(lambda: output)
+
+
+def _laid(store: LocalStore, top: Path, name: str, source: Source) -> Path:
+    """Return a source as a folder or file of this machine; what is no tree of the store is written below ``top``."""
+    if isinstance(source, Digest):
+        return store.folder(source)
+    folder = top / name
+    if not folder.exists():  # a failed build that was kept has it
+        materialise(store, source, folder)
+    return folder
 
 
 def run_in_sandbox(
@@ -99,13 +149,16 @@ def sandbox_over(
 
 def write_files(store: Store, top: Path, files: Json) -> Path:
     """Write a script's own files into a folder below ``top``, once, and return it."""
-    if (top / FILES).exists():
-        return top / FILES  # a failed build that was kept has them
-    assert isinstance(files, Mapping)
-    # By way of a listing, so that modes and times are those of every other input.
-    members = [(name.encode(), NewFile(executable=False, chunks=[unescape(str(t))])) for name, t in files.items()]
-    materialise(store, add_members(store, members), top / FILES)
+    if not (top / FILES).exists():  # a failed build that was kept has them
+        materialise(store, files_listing(store, files), top / FILES)
     return top / FILES
+
+
+def files_listing(store: Store, files: Json) -> Listing:
+    """Return a script's own files as a tree, so that their modes and times are those of every other input."""
+    assert isinstance(files, Mapping)
+    members = [(name.encode(), NewFile(executable=False, chunks=[unescape(str(t))])) for name, t in files.items()]
+    return add_members(store, members)
 
 
 def _allowances(document: Json) -> list[Allowance]:

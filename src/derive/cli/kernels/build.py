@@ -19,6 +19,7 @@ from derive.cli.console import (
     table,
     wants_json,
 )
+from derive.cli.options import executor_option
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--keep-failed", action="store_true", help="keep a failed unit's folders for a look")
     parser.add_argument("--offline", action="store_true", help="fetch nothing")
+    executor_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     project = project_of(args)
     kernels = kernels_of(load_scope(project), (args.platform or project.settings.build_platform,))
     targets = kernels.select(args.names, args.gpu)
-    options = Options(jobs=jobs_of(args), offline=args.offline, keep_failed=args.keep_failed)
+    options = Options(jobs=jobs_of(args), offline=args.offline, keep_failed=args.keep_failed, executor=args.executor)
     progress = progress_for_stderr()
     with LocalStore(store_folder(args)) as store:
         work = plan_units(targets, store)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outputs into a registry: only blobs that it lacks, several at once, and the artifact last.
+
+Edge: the store, a registry.
+
+An artifact that is there is whole, for a registry takes a manifest only when it has the blobs: what a push that was
+killed had brought is found by the next one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from derive.cache.artifact import (
+    CONTENTS_TYPE,
+    EMPTY,
+    EMPTY_DESCRIPTOR,
+    LISTING_TYPE,
+    output_manifest,
+    output_tag,
+)
+from derive.cache.packing import Group, groups_of, pack, placed
+from derive.canonical import Digest, sha256
+from derive.derivations.model import FlatOutput, Output
+from derive.images.oci import MANIFEST_TYPE, Descriptor, named_blobs
+from derive.images.referrers import read_whole
+from derive.net.progress import Progress
+from derive.oci.parallel import at_once
+from derive.oci.remote import Remote
+from derive.oci.upload import upload
+from derive.store.listings import dump_listing
+from derive.store.local import LocalStore
+from derive.trees.listing import File, Listing, Location
+
+_AT_A_TIME = 32
+"""Outputs whose blobs go together; their artifacts are there before the next ones begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Blobs in memory, to be sent."""
+
+    blobs: Mapping[Digest, bytes]
+
+    def read_blob(self, digest: Digest, offset: int = 0, size: int | None = None) -> Iterator[bytes]:
+        """Yield a slice of a blob."""
+        data = self.blobs[digest]
+        yield data[offset : len(data) if size is None else offset + size]
+
+    def blob_path(self, digest: Digest) -> Path:
+        """Return what stands for a file where a person is told of damage."""
+        return Path(digest.short)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """A slice of a stored blob, to be sent as a blob of its own."""
+
+    store: LocalStore
+    at: Location
+
+    def read_blob(self, digest: Digest, offset: int = 0, size: int | None = None) -> Iterator[bytes]:
+        """Yield a slice of the slice."""
+        del digest
+        left = self.at.size - offset if size is None else size
+        return self.store.read_blob(self.at.blob, self.at.offset + offset, left)
+
+    def blob_path(self, digest: Digest) -> Path:
+        """Return the file that the slice lies in."""
+        del digest
+        return self.store.blob_path(self.at.blob)
+
+
+@dataclass(slots=True)
+class Sent:
+    """What a push moved: outputs that were there, those that came, blobs and bytes that were sent."""
+
+    there: int = 0
+    outputs: int = 0
+    blobs: int = 0
+    size: int = 0
+    shared: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Sender:
+    """Sends outputs of one store to one repository."""
+
+    store: LocalStore
+    remote: Remote
+    progress: Progress
+    expect: Callable[[int, int], None] = lambda _blobs, _size: None
+    sent: Sent = field(default_factory=Sent)
+    _known: set[Digest] = field(default_factory=set)
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def send(self, outputs: Sequence[Output], images: frozenset[Output]) -> None:
+        """Bring outputs into the repository; of ``images``, which are manifests, config and layers too.
+
+        Raises:
+            Failure: when the registry fails for too long; what it took stays there.
+            Missing, Corrupt: when the store's own contents are gone, or damaged.
+        """
+        tags = at_once(self.remote, lambda one: self.remote.manifest(output_tag(one)), outputs)
+        absent = [one for one, there in zip(outputs, tags, strict=True) if there is None]
+        self.sent.there += len(outputs) - len(absent)
+        if absent:
+            self._blob(Held({EMPTY_DESCRIPTOR.digest: EMPTY}), EMPTY_DESCRIPTOR)
+        for start in range(0, len(absent), _AT_A_TIME):
+            self._send_some(absent[start : start + _AT_A_TIME], images)
+
+    def _send_some(self, outputs: Sequence[Output], images: frozenset[Output]) -> None:
+        trees = {one: self.store.listing(one.digest) for one in outputs if not isinstance(one, FlatOutput)}
+        flats = {one: self._named(one, image=one in images) for one in outputs if isinstance(one, FlatOutput)}
+        tasks = [(one, group) for one, listing in trees.items() for group in groups_of(listing)]
+        blobs = {blob.digest: blob for found in flats.values() for blob in found}
+        self.expect(len(tasks) + len(blobs), sum(g.size for _, g in tasks) + sum(blob.size for blob in blobs.values()))
+        at_once(self.remote, lambda blob: self._blob(self.store, blob), list(blobs.values()))
+        done = at_once(self.remote, lambda task: self._group(task[1]), tasks)
+        packs: dict[Output, dict[Digest, Descriptor]] = {one: {} for one in trees}
+        places: dict[Output, dict[Digest, Location]] = {one: {} for one in trees}
+        for (one, _), (blob, found) in zip(tasks, done, strict=True):
+            packs[one][blob.digest] = blob
+            places[one] |= found
+        at_once(self.remote, lambda pair: self._artifact(*pair), list(flats.items()))
+        ready = [(one, listing, places[one], tuple(packs[one].values())) for one, listing in trees.items()]
+        at_once(self.remote, lambda task: self._tree(*task), ready)
+
+    def _named(self, output: FlatOutput, *, image: bool) -> tuple[Descriptor, ...]:
+        """Return an output of one file as a blob, and behind an image's manifest what that names."""
+        self.store.has_blob(output.digest)  # names it, so that no collection takes it now
+        size = self.store.blob_size(output.digest)
+        own = Descriptor(media_type=CONTENTS_TYPE, digest=output.digest, size=size)
+        if not image:
+            return (own,)
+        parts = {blob.digest: blob for blob in named_blobs(read_whole(self.store, output.digest))}
+        return (own, *parts.values())
+
+    def _group(self, group: Group) -> tuple[Descriptor, Mapping[Digest, Location]]:
+        """Send one group, and return its blob with where each of its files lies in it."""
+        if group.is_large:
+            return self._large(group.files[0])
+        parts = [(file, self._bytes(file)) for file in group.files]
+        data, where = pack(parts)
+        blob = Descriptor(media_type=CONTENTS_TYPE, digest=sha256(data), size=len(data))
+        self._blob(Held({blob.digest: data}), blob)
+        found: dict[Digest, Location] = {}
+        for file, (offset, size, method) in zip(group.files, where, strict=True):
+            found[file.sha256] = Location(blob.digest, offset, size, "deflate" if method == "deflate" else "raw")
+        return blob, found
+
+    def _large(self, file: File) -> tuple[Descriptor, Mapping[Digest, Location]]:
+        assert file.at is not None
+        digest = file.sha256 if file.at.method == "raw" else self._hash(file.at)
+        blob = Descriptor(media_type=CONTENTS_TYPE, digest=digest, size=file.at.size)
+        self._blob(_Slice(self.store, file.at), blob)
+        return blob, {file.sha256: Location(digest, 0, file.at.size, file.at.method)}
+
+    def _bytes(self, file: File) -> bytes:
+        """Return a small file's bytes as they lie in the store; raw ones are checked when they are read so."""
+        assert file.at is not None
+        if file.at.method == "raw":
+            return b"".join(self.store.read(file))
+        return b"".join(self.store.read_blob(file.at.blob, file.at.offset, file.at.size))
+
+    def _hash(self, at: Location) -> Digest:
+        import hashlib
+
+        hasher = hashlib.sha256()
+        for piece in self.store.read_blob(at.blob, at.offset, at.size):
+            hasher.update(piece)
+        return Digest(hasher.hexdigest())
+
+    def _tree(
+        self, output: Output, listing: Listing, places: Mapping[Digest, Location], packs: tuple[Descriptor, ...]
+    ) -> None:
+        data = dump_listing(placed(listing, places))
+        blob = Descriptor(media_type=LISTING_TYPE, digest=sha256(data), size=len(data))
+        self._blob(Held({blob.digest: data}), blob)
+        self._artifact(output, (blob, *packs))
+
+    def _artifact(self, output: Output, blobs: tuple[Descriptor, ...]) -> None:
+        self.remote.put_manifest(output_tag(output), MANIFEST_TYPE, output_manifest(output, blobs))
+        with self._guard:
+            self.sent.outputs += 1
+
+    def _blob(self, source: LocalStore | Held | _Slice, blob: Descriptor) -> None:
+        """Send a blob that the repository lacks."""
+        with self._guard:
+            if blob.digest in self._known:
+                self.sent.shared += 1
+                return
+        if not self.remote.head_blob(blob.digest)[0]:
+            upload(source, self.remote, blob, self.progress)
+            with self._guard:
+                self.sent.blobs += 1
+                self.sent.size += blob.size
+        with self._guard:
+            self._known.add(blob.digest)

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which executors a run uses, from the user's settings and the command line; and what places its steps on them.
+
+Edge: the user's settings, the environment, the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from derive.derivations.model import FlatOutput, Output
+from derive.errors import InputErrors, Problem
+from derive.net.user import user_config
+from derive.schedule.config import ExecutorEntry, Guard, parse_executors
+from derive.schedule.graph import tasks_of, workers_of
+from derive.schedule.model import HERE, Kind, Task, Timetable, Worker
+from derive.schedule.speeds import Speed, Timed, speeds
+from derive.store.history import placed_steps
+from derive.words import nearest
+
+if TYPE_CHECKING:
+    from derive.build.context import StepExecutor
+    from derive.build.placing import Placing
+    from derive.build.plan import Plan
+    from derive.build.prices import Forecast
+    from derive.schedule.dispatch import Lane
+    from derive.schedule.idle_watch import Watch
+    from derive.store.local import LocalStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The executors of a run. ``here`` says whether this machine runs programs, too, beside what only it can do."""
+
+    entries: tuple[ExecutorEntry, ...]
+    here: bool
+
+
+def configured(environ: Mapping[str, str]) -> tuple[ExecutorEntry, ...]:
+    """Return the executors that the user's ``config.toml`` names; raises InputErrors for all that is wrong there."""
+    file = user_config(environ)
+    try:
+        data = file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    except OSError as error:
+        raise InputErrors.one(f"cannot be read: {(error.strerror or '').lower()}", where=str(file)) from error
+    return parse_executors(data, str(file))
+
+
+def choose(names: Sequence[str], environ: Mapping[str, str], *, executor: str = "") -> Chosen | None:
+    """Return what is to be used; None where nothing is configured or named, and everything runs as it always does.
+
+    ``executor`` is what was said beside, of one executor for all steps.
+
+    Raises:
+        InputErrors: for names that nothing has, and where both are said.
+    """
+    if executor:
+        if names:
+            hint = "leave one of them out"
+            raise InputErrors.one("--on and --executor both say where steps run", where="--on", hint=hint)
+        return None
+    entries = configured(environ)
+    known = {entry.name: entry for entry in entries}
+    problems = [_unknown(name, known, environ) for name in dict.fromkeys(names) if name not in known and name != HERE]
+    if problems:
+        raise InputErrors(problems)
+    own = next((entry for entry in entries if entry.is_here), None)
+    here = not names or HERE in names or (own is not None and own.name in names)
+    wanted = [entry for entry in entries if not names or entry.name in names or (entry.is_here and here)]
+    return Chosen(entries=tuple(wanted), here=here) if wanted else None
+
+
+def _unknown(name: str, known: Mapping[str, ExecutorEntry], environ: Mapping[str, str]) -> Problem:
+    meant = nearest(name, (*known, HERE))
+    hint = f"did you mean {meant}?" if meant is not None else f"write [executors.{name}] in {user_config(environ)}"
+    detail = (f"known     {', '.join((HERE, *sorted(known)))}",)
+    return Problem(where="--on", message=f"no executor {name!r}", detail=detail, hint=hint)
+
+
+def measured(store: LocalStore) -> Mapping[str, Speed]:
+    """Return how quick executors were beside this machine."""
+    rows = placed_steps(store.database)
+    return speeds(
+        Timed(name=name, host=host, builder=builder, executor=executor, duration_ns=duration)
+        for name, host, builder, executor, duration in rows
+    )
+
+
+def timetable(plan: Plan, forecast: Forecast, chosen: Chosen, store: LocalStore, jobs: int) -> Timetable:
+    """Return who would run what of a plan, and when: as expected, if everybody is there and idle.
+
+    Raises:
+        InputErrors: when steps run programs of a platform that nobody who is chosen runs.
+    """
+    from derive.schedule.simulate import simulate
+
+    tasks, workers = _told(plan, forecast, chosen, store, jobs)
+    return simulate(tasks, workers)
+
+
+def placer(
+    chosen: Chosen, store: LocalStore, jobs: int, tell: Callable[[str], None]
+) -> Callable[[Plan, Forecast], Placing]:
+    """Return what makes, for a plan that is run, whoever places its steps."""
+
+    def made(plan: Plan, forecast: Forecast) -> Placing:
+        from derive.schedule.dispatch import Dispatch
+
+        tasks, workers = _told(plan, forecast, chosen, store, jobs)
+        entries = {entry.name: entry for entry in chosen.entries}
+        return Dispatch(tasks, [_lane(worker, entries.get(worker.name), tell) for worker in workers], tell)
+
+    return made
+
+
+def _told(
+    plan: Plan, forecast: Forecast, chosen: Chosen, store: LocalStore, jobs: int
+) -> tuple[tuple[Task, ...], tuple[Worker, ...]]:
+    found = {name: one.speed for name, one in measured(store).items()}
+    workers = workers_of(chosen.entries, jobs=jobs, here=chosen.here, speeds=found)
+    tasks = tasks_of(plan, forecast, lambda output: _size_of(store, output))
+    if not chosen.here:
+        _refuse_unplaced(tasks, workers)
+    return tasks, workers
+
+
+def _refuse_unplaced(tasks: Sequence[Task], workers: Sequence[Worker]) -> None:
+    left = [one for one in tasks if one.kind is Kind.SANDBOX and not any(worker.takes(one) for worker in workers)]
+    if not left:
+        return
+    names = [worker.name for worker in workers if worker.rate is not None]
+    problems = []
+    for platform in sorted({one.platform for one in left}):
+        those = [one.name for one in left if one.platform == platform]
+        more = f" and {len(those) - 1} more" if len(those) > 1 else ""
+        problems.append(
+            Problem(
+                where="--on",
+                message=f"nobody of {', '.join(names)} runs programs of {platform}",
+                detail=(f"needed    by {those[0]}{more}",),
+                hint=f"add this machine: --on {HERE}",
+            )
+        )
+    raise InputErrors(problems)
+
+
+def _size_of(store: LocalStore, output: Output) -> int:
+    """Return the bytes of the blobs under an output: what is read of an archive counts as all of it."""
+    blobs = [output.digest] if isinstance(output, FlatOutput) else store.database.tree_blobs(output.digest)
+    return sum(store.blob_path(blob).stat().st_size for blob in blobs if store.has_blob(blob))
+
+
+def _lane(worker: Worker, entry: ExecutorEntry | None, tell: Callable[[str], None]) -> Lane:
+    from derive.schedule.dispatch import Lane
+
+    if entry is None:
+        return Lane(worker=worker)
+    guard = entry.guard
+    return Lane(
+        worker=worker,
+        open=None if entry.builder is None else _opener(entry, entry.builder, tell),
+        jobs=None if entry.cores is None else max(1, entry.cores // worker.slots),
+        watch=None if guard is None else _watcher(entry.name, guard),
+    )
+
+
+def _opener(entry: ExecutorEntry, builder: str, tell: Callable[[str], None]) -> Callable[[], StepExecutor]:
+    def opened() -> StepExecutor:
+        from derive.buildkit.builders import usable_builder
+        from derive.buildkit.run import BuildKitExecutor
+
+        for platform in entry.platforms:
+            usable_builder(builder, platform)
+        return BuildKitExecutor(builders=(builder,), tries=1, note=tell)
+
+    return opened
+
+
+def _watcher(name: str, guard: Guard) -> Callable[[], Watch]:
+    def made() -> Watch:
+        from derive.schedule.idle_watch import Watch
+
+        return Watch(name, guard)
+
+    return made

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The executors of a user's settings: what is read, and everything that is wrong at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from derive.errors import InputErrors
+from derive.schedule.config import GIB, ExecutorEntry, Guard, parse_executors
+
+WHOLE = """
+[mirrors]
+oci = "http://localhost"
+
+[executors.laptop]
+jobs = 2
+memory = "16GiB"
+
+[executors.spark2]
+builder = "spark2"
+platforms = ["linux/arm64"]
+jobs = 4
+cores = 16
+memory = "96GiB"
+rate = "110MiB"
+speed = 1.45
+
+[executors.spark2.guard]
+ssh = "builder@spark2"
+idle = ["dsv41-*", "vllm"]
+memory-needed = "32GiB"
+lock = "/run/lock/build"
+"""
+
+
+def problems(text: str) -> list[tuple[str, str]]:
+    with pytest.raises(InputErrors) as caught:
+        parse_executors(text.encode(), "config.toml")
+    return [(one.where, one.message) for one in caught.value.problems()]
+
+
+def test_every_key_is_read_and_the_order_of_the_file_stays() -> None:
+    laptop, spark = parse_executors(WHOLE.encode(), "config.toml")
+    assert laptop == ExecutorEntry(name="laptop", builder=None, platforms=(), jobs=2, memory_bytes=16 * GIB)
+    assert laptop.is_here
+    assert spark == ExecutorEntry(
+        name="spark2",
+        builder="spark2",
+        platforms=("linux/arm64",),
+        jobs=4,
+        cores=16,
+        memory_bytes=96 * GIB,
+        rate=110 << 20,
+        speed=1450,
+        guard=Guard(
+            host="spark2",
+            user="builder",
+            idle=("dsv41-*", "vllm"),
+            memory_needed=32 * GIB,
+            lock="/run/lock/build",
+        ),
+    )
+
+
+def test_a_guard_that_says_nothing_is_that_of_a_host_with_models() -> None:
+    (one,) = parse_executors(b"[executors.a]\n[executors.a.guard]\n", "config.toml")
+    assert one.guard == Guard(memory_needed=64 * GIB, memory_floor=24 * GIB, memory_a_job=8 * GIB, cores_kept=4)
+
+
+def test_without_the_table_there_are_none() -> None:
+    assert parse_executors(b"[mirrors]\n", "config.toml") == ()
+
+
+def test_everything_that_is_wrong_is_told_at_once_with_its_place() -> None:
+    text = """
+    [executors.here]
+    builder = "x"
+    platforms = ["linux/s390x"]
+    [executors.a]
+    builder = "two words"
+    jobs = 0
+    cores = "4"
+    memory = "lots"
+    rate = "0B"
+    speed = -1
+    colour = "red"
+    [executors.a.guard]
+    ssh = "spark2"
+    idle = "dsv41"
+    memory-needed = "1GiB"
+    lock = "here"
+    [executors.b]
+    """
+    assert problems(text) == [
+        ("config.toml: executors.a.builder", "not what stands here"),
+        ("config.toml: executors.a.colour", "unknown key"),
+        ("config.toml: executors.a.cores", "not what stands here"),
+        ("config.toml: executors.a.guard.idle", "not what stands here"),
+        ("config.toml: executors.a.guard.lock", "not what stands here"),
+        (
+            "config.toml: executors.a.guard.memory-needed",
+            "less than memory-floor: what begins would be stopped at once",
+        ),
+        ("config.toml: executors.a.guard.ssh", "not what stands here"),
+        ("config.toml: executors.a.jobs", "not what stands here"),
+        ("config.toml: executors.a.memory", "not what stands here"),
+        ("config.toml: executors.a.platforms", "missing: nothing says what it runs"),
+        ("config.toml: executors.a.rate", "not what stands here"),
+        ("config.toml: executors.a.speed", "not what stands here"),
+        ("config.toml: executors.b", "two executors without a builder: both are this machine"),
+        ("config.toml: executors.here", "the name is taken"),
+        ("config.toml: executors.here.platforms", "not what stands here"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["executors = 1", "[executors]\na = 1", "[[executors]]", "not toml", "\xff"])
+def test_what_is_no_table_of_tables_is_refused(text: str) -> None:
+    assert len(problems(text)) == 1
+
+
+def test_a_name_that_no_command_line_takes_is_refused() -> None:
+    assert problems('[executors."-x"]')[0] == ("config.toml: executors.-x", "no name for an executor")
