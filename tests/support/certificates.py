@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from derive.canonical import Digest, sha256
 from derive.certificates.judge import Held, Order, Standing, Wanted, stand
-from derive.certificates.model import Certificate, Certified, CertifiedImage, Host
+from derive.certificates.model import Certificate, Certified, CertifiedImage, Host, Maker
 from derive.trust.dsse import sign
 from derive.trust.history import History
 from derive.trust.keys import SigningKey
@@ -37,6 +37,21 @@ def host(name: str, boot: str | None = None, *, cpu: str = "EPYC", kernel: str =
         cores=2,
         memory_bytes=1 << 34,
         kernel=kernel,
+    )
+
+
+def maker(name: str, *, buildkit: str | None = None) -> Maker:
+    """Return one of several who derived it: the machine by that name, or a worker on its kernel."""
+    facts = host(name)
+    return Maker(
+        buildkit=buildkit,
+        boot=facts.boot,
+        architecture=facts.architecture,
+        cpu=facts.cpu,
+        cores=facts.cores,
+        memory_bytes=facts.memory_bytes,
+        kernel=facts.kernel,
+        steps=7,
     )
 
 

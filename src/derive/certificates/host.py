@@ -47,22 +47,23 @@ def host_here(salt: Digest, environ: Mapping[str, str], root: Path = Path("/")) 
         )
     facts = os.uname()
     return Host(
-        id=_hidden("machine", machine, salt),
-        boot=_hidden("boot", boot, salt),
+        id=hidden("machine", machine, salt),
+        boot=hidden("boot", boot, salt),
         architecture=facts.machine,
-        cpu=_cpu(root),
+        cpu=cpu_of(_read(root / "proc/cpuinfo")),
         cores=os.cpu_count() or 0,
-        memory_bytes=_memory(root),
+        memory_bytes=memory_of(_read(root / "proc/meminfo")),
         kernel=facts.release,
     )
 
 
-def _hidden(what: str, text: str, salt: Digest) -> Digest:
+def hidden(what: str, text: str, salt: Digest) -> Digest:
+    """Return what stands for a machine or a boot; ``what`` is ``machine`` or ``boot``."""
     return digest_document({"derive": "host/1", "what": what, "text": text, "salt": str(salt)})
 
 
-def _cpu(root: Path) -> str:
-    found = _read(root / "proc/cpuinfo")
+def cpu_of(found: str) -> str:
+    """Return the processor that a text of ``/proc/cpuinfo`` tells of; ``unknown`` where it names none."""
     # Arm's kernel names no model: implementer and part are what there is.
     told = [_value(found, key) for key in ("model name", "Model", "CPU implementer", "CPU part")]
     named = next(filter(None, told[:2]), "")
@@ -77,8 +78,9 @@ def _value(text: str, key: str) -> str:
     return ""
 
 
-def _memory(root: Path) -> int:
-    words = _value(_read(root / "proc/meminfo"), "MemTotal").split()
+def memory_of(found: str) -> int:
+    """Return the bytes that a text of ``/proc/meminfo`` tells of; 0 where it tells of none."""
+    words = _value(found, "MemTotal").split()
     return int(words[0]) * 1024 if words and words[0].isdecimal() else 0
 
 

@@ -223,8 +223,14 @@ def _judged(held: Held, wanted: Wanted, signed: Iterable[Signed]) -> Judged:
 
 def _counted(judged: Sequence[Judged], platform: str, *, unlike_hosts: bool) -> tuple[str, ...]:
     agreeing = [one for one in judged if platform in one.agrees]
-    said = [(name, one.held.certificate.host) for one in agreeing for name in one.builders]
-    return most_on_unlike(said) if unlike_hosts else tuple(sorted({name for name, _ in said}))
+    names = sorted({name for one in agreeing for name in one.builders})
+    if not unlike_hosts:
+        return tuple(names)
+    known = [one for one in agreeing if one.held.certificate.host_is_known]
+    # Workers may be any machine, also one that somebody else built on: they count where nobody else does.
+    return most_on_unlike((name, one.held.certificate.host) for one in known for name in one.builders) or tuple(
+        names[:1]
+    )
 
 
 def _alarms(judged: Sequence[Judged]) -> Iterator[str]:
@@ -236,9 +242,17 @@ def _alarms(judged: Sequence[Judged]) -> Iterator[str]:
 
 
 def _likeness(judged: Sequence[Judged]) -> Iterator[str]:
-    hosts = {name: one.held.certificate.host for one in judged if one.agrees for name in one.builders}
+    agreeing = [one for one in judged if one.agrees]
+    hosts = {
+        name: one.held.certificate.host
+        for one in agreeing
+        if one.held.certificate.host_is_known
+        for name in one.builders
+    }
     for first, second in combinations(sorted(hosts), 2):
         yield f"{first} and {second}: {likeness(hosts[first], hosts[second])}"
+    for name in sorted({name for one in agreeing for name in one.builders} - hosts.keys()):
+        yield f"{name}: had workers alone build, whose machines are not known, and counts where nobody else does"
 
 
 def lacking(standing: Standing) -> tuple[str, ...]:

@@ -10,13 +10,18 @@ from collections.abc import Iterable
 
 from derive import __version__
 from derive.build.engine import engine_digest
-from derive.certificates.model import Certificate, Certified, Host
+from derive.certificates.model import Certificate, Certified, Host, Maker
 from derive.certificates.rederive import Rederived
 from derive.releases.find import Known
 
 
-def certificate_of(known: Known | None, found: Iterable[Rederived], host: Host, made_s: int) -> Certificate:
-    """Return the certificate of images that came out as expected, of a release or of none."""
+def certificate_of(
+    known: Known | None, found: Iterable[Rederived], host: Host, made_s: int, builders: tuple[Maker, ...] = ()
+) -> Certificate:
+    """Return the certificate of images that came out as expected, of a release or of none.
+
+    ``builders`` are those that each derived all of it, none where this machine built every step twice.
+    """
     release = None
     if known is not None:
         release = Certified(name=known.name, digest=known.release.digest, recipe=known.release.recipe)
@@ -27,4 +32,5 @@ def certificate_of(known: Known | None, found: Iterable[Rederived], host: Host, 
         version=__version__,
         host=host,
         made_s=made_s,
+        builders=builders,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A certificate: this builder derived these images on this machine, and every step of them twice.
+"""A certificate: this builder derived these images on this machine, every step of them twice or on several builders.
 
 Core: no IO. The format is on docs/formats/trust.md.
 
@@ -25,6 +25,9 @@ LONGEST = 1 << 20
 """Bytes of the largest certificate that is read."""
 
 _DOCUMENT = "release.json"
+_REBUILT, _BUILDERS = "rebuilt", "builders"
+_KEYS = ("release", "images", "engine", "checked", "host", "made_s")
+_FEWEST = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +60,39 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Maker:
+    """One of several who each derived all images from nothing: the signer's machine, or a worker of BuildKit.
+
+    ``buildkit`` is the worker's version, None for the machine itself. ``boot`` is hashed as a host's is; all a worker
+    tells is its kernel's word, and which machine that kernel runs on is not known. ``steps`` is how many steps it ran.
+    """
+
+    buildkit: str | None
+    boot: Digest
+    architecture: str
+    cpu: str
+    cores: int
+    memory_bytes: int
+    kernel: str
+    steps: int
+
+    def document(self) -> dict[str, Json]:
+        """Return it as it stands in the predicate."""
+        return {
+            "buildkit": self.buildkit,
+            "boot": str(self.boot),
+            "architecture": self.architecture,
+            "cpu": self.cpu,
+            "cores": self.cores,
+            "memory_bytes": self.memory_bytes,
+            "kernel": self.kernel,
+            "steps": self.steps,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CertifiedImage:
-    """An image of a platform, the id of its derivation, and how many steps of it were built twice."""
+    """An image of a platform, the id of its derivation, and how many steps of it were built more than once."""
 
     name: str
     digest: Digest
@@ -79,7 +113,8 @@ class Certified:
 class Certificate:
     """What is signed. ``release`` is None for images alone; ``made_s`` is in seconds since 1970, by the signer's clock.
 
-    ``images`` are by platform, one at least.
+    ``images`` are by platform, one at least. ``host`` is the machine of the engine and the keys. ``builders`` are those
+    that each derived all of it and agreed, two at least; none where that machine built every step twice.
     """
 
     release: Certified | None
@@ -88,6 +123,12 @@ class Certificate:
     version: str
     host: Host
     made_s: int
+    builders: tuple[Maker, ...] = ()
+
+    @property
+    def host_is_known(self) -> bool:
+        """Say whether the host ran all of it: what only workers ran was run on machines that nothing tells apart."""
+        return not self.builders or any(one.buildkit is None for one in self.builders)
 
     def encoded(self) -> bytes:
         """Return the canonical bytes of the statement, whose subjects are the images and the release document."""
@@ -120,9 +161,10 @@ class Certificate:
                 for platform, one in self.images.items()
             },
             "engine": {"digest": str(self.engine), "version": self.version},
-            "checked": "rebuilt",
+            "checked": _BUILDERS if self.builders else _REBUILT,
             "host": self.host.document(),
             "made_s": self.made_s,
+            **({"builders": [one.document() for one in self.builders]} if self.builders else {}),
         }
 
 
@@ -147,10 +189,13 @@ def _certificate(document: Json) -> Certificate:
     if (found["_type"], found["predicateType"]) != (STATEMENT_TYPE, PREDICATE_TYPE):
         raise ValueError(f"not a statement of type {PREDICATE_TYPE}")
     items(found, "subject")
-    keys = ("release", "images", "engine", "checked", "host", "made_s")
-    said = fields(found["predicate"], tag=PREDICATE_TAG, keys=keys)
-    if said["checked"] != "rebuilt":
+    has_builders = _BUILDERS in mapping(found["predicate"], "predicate")
+    said = fields(found["predicate"], tag=PREDICATE_TAG, keys=(*_KEYS, _BUILDERS) if has_builders else _KEYS)
+    if said["checked"] != (_BUILDERS if has_builders else _REBUILT):
         raise ValueError("checked in no way that is known")
+    builders = tuple(_maker(one) for one in items(said, _BUILDERS)) if has_builders else ()
+    if has_builders and len(builders) < _FEWEST:
+        raise ValueError("fewer builders than two")
     engine = exact(said["engine"], keys=("digest", "version"), what="engine")
     images = {name: _image(one) for name, one in mapping(said["images"], "images").items()}
     if not images:
@@ -162,6 +207,7 @@ def _certificate(document: Json) -> Certificate:
         version=text(engine, "version"),
         host=_host(said["host"]),
         made_s=second(said, "made_s"),
+        builders=builders,
     )
 
 
@@ -191,4 +237,19 @@ def _host(value: Json) -> Host:
         cores=integer(found, "cores"),
         memory_bytes=integer(found, "memory_bytes"),
         kernel=text(found, "kernel"),
+    )
+
+
+def _maker(value: Json) -> Maker:
+    keys = ("buildkit", "boot", "architecture", "cpu", "cores", "memory_bytes", "kernel", "steps")
+    found = exact(value, keys=keys, what="builders")
+    return Maker(
+        buildkit=None if found["buildkit"] is None else text(found, "buildkit"),
+        boot=digest(found, "boot"),
+        architecture=text(found, "architecture"),
+        cpu=text(found, "cpu"),
+        cores=integer(found, "cores"),
+        memory_bytes=integer(found, "memory_bytes"),
+        kernel=text(found, "kernel"),
+        steps=integer(found, "steps"),
     )

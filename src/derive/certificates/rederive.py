@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from derive.build.check import Difference
@@ -23,6 +23,7 @@ from derive.canonical import Digest, digest_document
 from derive.certificates.model import CertifiedImage, Host
 from derive.derivations.model import Derivation, Platform, closure
 from derive.project import Project
+from derive.schedule.model import HERE
 from derive.store.local import LocalStore
 
 _FRESH_S = 3600
@@ -65,6 +66,7 @@ def rederive(
     """
     found = []
     twice: set[Digest] = set()
+    options = replace(options, on=(HERE,))  # what is said of this machine is of no other, whatever the user configured
     for platform, (name, expected) in sorted(wanted.items()):
         target = evaluate(project, f"image:{name}", platform)
         keys, now_s = {_key(target, signers), _key(target, "")}, int(time.time())

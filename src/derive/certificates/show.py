@@ -30,7 +30,9 @@ def _says(one: Judged) -> str:
     if one.contradicts:
         parts.append(f"another image of {', '.join(one.contradicts)}")
     if one.agrees:
-        parts.append(f"the same image of {', '.join(one.agrees)}")
+        builders = len(one.held.certificate.builders)
+        by = f", by {builders} builders" if builders else ""
+        parts.append(f"the same image of {', '.join(one.agrees)}{by}")
     if one.elsewhere:
         parts.append(one.elsewhere)
     return "; ".join(parts)
@@ -62,5 +64,6 @@ def _document(one: Judged) -> dict[str, Json]:
         "contradicts": list(one.contradicts),
         "elsewhere": one.elsewhere or None,
         "host": one.held.certificate.host.document(),
+        "builders": [maker.document() for maker in one.held.certificate.builders],
         "made_s": one.held.certificate.made_s,
     }

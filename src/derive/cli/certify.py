@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Certify a release under your key, having derived it here, every step twice; or count who certified it.
+"""Certify a release under your key, having derived it, every step twice or by several builders; or count who did.
 
-Edge: the store, the project and its records, your keys, this machine's facts, standard streams.
+Edge: stores, the project and its records, your keys, this machine's facts, executors, standard streams.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   derive certify probe-1 --key build       this builder derives it here, and signs that it did
   derive certify probe-1 --need 2          do two builders, on unlike hosts, say the same?
+  derive certify probe-1 --builders here,spark --key build
+                                           each derives it from nothing; where all agree, this key signs that
 """
 
 
@@ -42,6 +44,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="certify this image alone; may be given again (default: all of the release)",
     )
     parser.add_argument("--attach", action="store_true", help="also attach it to the images, as attestations are")
+    parser.add_argument(
+        "--builders",
+        type=something,
+        metavar="A,B",
+        help="executors of your settings, or `here`: each derives it from nothing, and all outputs are compared",
+    )
+    parser.add_argument(
+        "--keep", type=something, metavar="DIR", help="with --builders: leave their stores in this folder"
+    )
     parser.add_argument("--need", type=_positive, metavar="K", help="sign nothing: do K builders say the same?")
     parser.add_argument("--any-hosts", action="store_true", help="with --need: count builders of one host, too")
     parser.add_argument("--offline", action="store_true", help="fetch nothing; with --need: look at records/ alone")
@@ -49,6 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Sign, or count."""
+    if args.builders is not None:
+        return _by_builders(args)
+    if args.keep is not None:
+        raise InputErrors.one("--keep is for --builders", hint="leave it out: what is derived here is in the store")
     if bool(args.key) == (args.need is not None):
         hint = "sign with --key NAME (derive key list), or count with --need K"
         raise InputErrors.one("either sign or count" if args.key else "neither a key nor a number", hint=hint)
@@ -115,6 +130,19 @@ def _sign(args: argparse.Namespace, root: Path, known: Known) -> int:
         note(f"the key {key} is no builder's here, and does not count until [tool.derive.trust] names it as one")
     note(f"commit it: git add {' '.join(shown)} && git commit -m 'Certify {known.name}'")
     return 0
+
+
+def _by_builders(args: argparse.Namespace) -> int:
+    from derive.certificates.builders import chosen_builders
+    from derive.cli.certify_builders import compare_builders
+
+    for option, given in (("--need", args.need), ("--any-hosts", args.any_hosts), ("--attach", args.attach)):
+        if given:
+            raise InputErrors.one(f"{option} and --builders do not go together", hint="leave one of them out")
+    builders = chosen_builders(args.builders, os.environ)
+    root = project_root(args)
+    known = _known(root, args.release)
+    return compare_builders(args, builders, root, known, list(_platforms(args, known)))
 
 
 def _platforms(args: argparse.Namespace, known: Known) -> Iterator[Platform]:

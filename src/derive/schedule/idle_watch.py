@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
@@ -99,9 +100,11 @@ class Watch:
         """Free the host's lock, and wait until nothing is left of the watch."""
         self._close.set()
         loop, task = self._loop, self._task
-        # A program of this machine that is only just being started would be left behind: it answers at once.
+        # A program of this machine that is only just being started would be left behind: it answers at once. One whose
+        # answer was no ends by itself.
+        ends = self.verdict is not None and not self.verdict.may
         is_starting = self.guard.host is None and self.verdict is None
-        if loop is not None and task is not None and not is_starting:
+        if loop is not None and task is not None and not is_starting and not ends:
             with suppress(RuntimeError):  # it has ended by itself
                 loop.call_soon_threadsafe(task.cancel)
         if self._thread is not None:
@@ -210,8 +213,10 @@ async def _lines_here(data: bytes) -> AsyncIterator[AsyncIterator[bytes]]:
         process.stdin.write(data)
         yield aiter(process.stdout)
     finally:
-        with suppress(ProcessLookupError):
-            process.kill()
+        # Not by asyncio's own kill: that may find that it has ended before the loop's watcher of children does.
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
         # What it still had to say would keep its end from being seen.
         await process.communicate()
 

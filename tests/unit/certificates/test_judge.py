@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from derive.canonical import Digest, sha256
@@ -20,6 +22,7 @@ from support.certificates import (
     certificate,
     held,
     host,
+    maker,
     revoked,
     standing,
 )
@@ -51,6 +54,30 @@ def test_two_containers_of_one_machine_are_one_host() -> None:
     found = standing(held(certificate(first), ANN), held(certificate(second), BEN))
     assert not found.holds
     assert found.likeness == ("ann and ben: one machine under two names, as containers are",)
+
+
+WORKERS = (maker("far", buildkit="v0.13.2"), maker("farther", buildkit="v0.13.2"))
+
+
+def test_who_had_workers_alone_build_counts_where_nobody_else_does() -> None:
+    by_workers = held(replace(certificate(ONE), builders=WORKERS), ANN)
+    alone = standing(by_workers, need=1)
+    assert alone.counted == {AMD64: ("ann",)}
+    assert alone.holds
+    found = standing(by_workers, held(certificate(TWO), BEN))
+    assert found.counted == {AMD64: ("ben",)}, "ben may have built on one of these workers"
+    assert found.likeness[-1].startswith("ann: had workers alone build, whose machines are not known")
+
+
+def test_two_who_had_workers_alone_build_count_as_one() -> None:
+    both = [held(replace(certificate(on), builders=WORKERS), key) for on, key in ((ONE, ANN), (TWO, BEN))]
+    assert standing(*both).counted == {AMD64: ("ann",)}
+
+
+def test_who_built_here_and_on_a_worker_counts_on_the_host_here() -> None:
+    here = held(replace(certificate(ONE), builders=(maker("one"), WORKERS[0])), ANN)
+    assert standing(here, held(certificate(TWO), BEN)).counted == {AMD64: ("ann", "ben")}
+    assert not standing(here, held(certificate(ONE), BEN)).holds, "one machine, whoever else built"
 
 
 def test_a_key_that_the_project_does_not_name_as_a_builder_does_not_count() -> None:
@@ -134,8 +161,6 @@ def test_what_a_revoked_key_signed_counts_where_an_older_record_names_it(
 
 
 def test_a_back_dated_certificate_of_a_revoked_key_does_not_count() -> None:
-    from dataclasses import replace
-
     old = replace(certificate(ONE), made_s=1)
     order = Order(numbers={RECORDS[1]: 1}, named={})
     assert not standing(held(old, ANN), need=1, history=revoked(ANN.public.id, RECORDS[1]), order=order).holds

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from derive.canonical import decode, encode, sha256
-from derive.certificates.model import CertifiedImage, read_certificate
+from derive.certificates.model import CertifiedImage, Maker, read_certificate
 from derive.errors import Corrupt
 from derive.trust.dsse import sign
 from derive.trust.statement import PAYLOAD_TYPE
-from support.certificates import ANN, BEN, certificate, host
+from support.certificates import ANN, BEN, certificate, host, maker
 from support.golden import check_golden
 
 ONE = certificate(host("one"))
@@ -24,6 +24,7 @@ TWO_IMAGES = replace(
         **ONE.images,
     },
 )
+BUILT_BY: tuple[Maker, ...] = (maker("one"), maker("two", buildkit="v0.13.2"))
 
 
 def test_the_bytes_of_a_certificate_are_the_golden_ones() -> None:
@@ -68,3 +69,27 @@ def test_a_certificate_in_another_layout_is_refused() -> None:
     loose = json.dumps(decode(ONE.encoded()), indent=1).encode()
     with pytest.raises(Corrupt, match="not written as one is"):
         read_certificate(sign(PAYLOAD_TYPE, loose, (ANN,)).encoded())
+
+
+def test_a_certificate_by_several_builders_is_read_as_it_was_written() -> None:
+    one = replace(ONE, builders=BUILT_BY)
+    found, _ = read_certificate(sign(PAYLOAD_TYPE, one.encoded(), (ANN,)).encoded())
+    assert found == one
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("checked", "rebuilt"), ("builders", []), ("builders", [BUILT_BY[0].document()]), ("builders", None)],
+)
+def test_builders_that_are_not_several_who_were_compared_are_refused(key: str, value: object) -> None:
+    document = json.loads(replace(ONE, builders=BUILT_BY).encoded())
+    document["predicate"][key] = value
+    with pytest.raises(Corrupt):
+        read_certificate(sign(PAYLOAD_TYPE, encode(document), (ANN,)).encoded())
+
+
+def test_checked_by_builders_without_any_is_refused() -> None:
+    document = json.loads(ONE.encoded())
+    document["predicate"]["checked"] = "builders"
+    with pytest.raises(Corrupt):
+        read_certificate(sign(PAYLOAD_TYPE, encode(document), (ANN,)).encoded())
