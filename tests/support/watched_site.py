@@ -253,6 +253,7 @@ def _rest() -> Iterable[Patch]:
 
     return (
         (watching, "_PAUSE_S", 0),
+        (watching, "renew_lease", nothing),
         (evidence, "keep", nothing),
         (time, "time_ns", lambda: NOW_NS),
         (steps, "guard_of", nothing),

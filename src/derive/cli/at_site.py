@@ -10,12 +10,12 @@ import os
 from typing import TYPE_CHECKING
 
 from derive.cli.options import something
-from derive.errors import InputErrors
+from derive.errors import DeriveError, InputErrors
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
 
+    from derive.deploy.again import Again
     from derive.deploy.kept import Kept
     from derive.deploy.look import Lookout
     from derive.deploy.ssh_config import SshSettings
@@ -63,13 +63,15 @@ def ssh_of() -> SshSettings:
 async def services_at(nodes: Lookout, site: Site) -> tuple[str, ...]:
     """Return the services that nodes know; where some cannot be asked, also those that were deployed from here.
 
+    Records that cannot be read are told, and stand in the way of nothing.
+
     Raises:
         NodeUnreachable, SeveralNodes: when no node can be asked, and nothing was deployed from here.
     """
     found = set(await nodes.services())
     lost = nodes.troubles
     if lost:
-        found |= {one.service for one in kept_of(site).deploys()}
+        found |= _recorded(site)
     if len(lost) == len(site.nodes) and not found:
         from derive.deploy.node_errors import together
 
@@ -77,25 +79,20 @@ async def services_at(nodes: Lookout, site: Site) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def chosen(named: str | None, there: Sequence[str]) -> tuple[str, ...]:
-    """Return the services that are meant: the one named, whether it is there or not, or all.
+def _recorded(site: Site) -> set[str]:
+    try:
+        return {one.service for one in kept_of(site).deploys()}
+    except DeriveError as error:
+        from derive.cli.console import note
 
-    Raises:
-        InputErrors: when one is named that nobody knows, and others are there.
-    """
-    if named is None or named in there:
-        return tuple(there) if named is None else (named,)
-    from derive.words import near
-
-    hint = (near(named, there) or f"there is {', '.join(there)}") if there else "derive deploy RELEASE --shape SHAPE"
-    raise InputErrors.one(f"no node knows a service {named!r}", hint=hint)
+        for one in error.problems():
+            said = f"{one.where}: {one.message}" if one.where else one.message
+            note(f"the records of deploys here cannot be read: {said}" + (f"; {one.hint}" if one.hint else ""))
+        return set()
 
 
-def only_one(named: str | None, there: Sequence[str]) -> str:
-    """Return the one service that is meant; raises InputErrors where that is none or several."""
-    found = chosen(named, there)
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise InputErrors.one("nothing was deployed to this site", hint="derive deploy RELEASE --shape SHAPE")
-    raise InputErrors.one("several services are there", hint=f"name one: {', '.join(found)}")
+def again_of(args: argparse.Namespace) -> Again:
+    """Return what commands that are proposed repeat of this one."""
+    from derive.deploy.again import Again
+
+    return Again(site=args.site)

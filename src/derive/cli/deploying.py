@@ -79,13 +79,15 @@ def show(args: argparse.Namespace, plan: Plan, failed: Sequence[DeriveError] = (
 
     if wants_json(args):
         answer_record("deploy-plan", plan.served.release, plan.document())
-        if plan.problems():
-            print_error(Refused(plan.problems()))
     else:
         answer(plan_text(plan, terminal_width(sys.stdout)))
+    if plan.problems():
+        print_error(Refused(plan.problems()))
     if failed:
         print_error(together(failed))
         note("the plan is by what was last seen of the machines")
+        if plan.is_unknown_alone():
+            return 3
     return 1 if not plan.may_apply else 3 if failed else 0
 
 

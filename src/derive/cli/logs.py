@@ -10,16 +10,18 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
-from derive.cli.at_site import add_site, kept_of, only_one, services_at, site_of, ssh_of
+from derive.cli.at_site import add_site, again_of, kept_of, services_at, site_of, ssh_of
 from derive.cli.console import answer_record, note, wants_json
 from derive.cli.options import something
-from derive.errors import InputErrors, Missing
+from derive.errors import DeriveError, InputErrors, Missing
 
 if TYPE_CHECKING:
     import argparse
 
-    import docker
-
+    from derive.deploy.look import Lookout
+    from derive.deploy.model import Container
+    from derive.deploy.node_errors import ConnectionLost
+    from derive.deploy.remote import Node
     from derive.fabric.site import Site
 
 EXAMPLES = """\
@@ -30,6 +32,7 @@ EXAMPLES = """\
 """
 
 _TAIL = 200
+_TRIES, _PAUSE_S = 12, 0.25
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the log."""
+    """Print the log: exit 3 where it broke off before the container's end."""
     site = site_of(args)
     known = [node.name for node in site.nodes]
     if args.node not in known:
@@ -72,34 +75,92 @@ def _former(args: argparse.Namespace, site: Site) -> int:
 
 
 async def _now(args: argparse.Namespace, site: Site) -> int:
-    from derive.deploy.engines import logs
+    from derive.deploy.engines import containers, logs
     from derive.deploy.look import lookout
 
     async with lookout(site, ssh_of(), only=None if args.service is None else [args.node]) as nodes:
-        service = args.service or only_one(None, await services_at(nodes, site))
         node = nodes.node(args.node)
         await node.connect()
-        client = await node.open_engine()
+        service = await _service(args, nodes, site)
+        found = await node.ask(containers, [service])
+        if not found:
+            hint = f"what the nodes run: {again_of(args).command('derive status')}"
+            raise Missing(f"{args.node} has no container of {service}", hint=hint)
         tail = None if args.tail == 0 else args.tail or _TAIL
         if args.follow:
-            from derive.deploy.look import following
-
-            async for part in following(client, service, tail=tail, timestamps=args.timestamps):
-                _print(part)
-            await _say_end(client, service)
+            await _follow(args, node, found[0], tail)
             return 0
-        data = await asyncio.to_thread(logs, client, service, tail=tail, timestamps=args.timestamps)
+        data = await node.ask(logs, service, tail=tail, timestamps=args.timestamps)
     _answer(args, service, data)
     return 0
 
 
-async def _say_end(client: docker.DockerClient, service: str) -> None:
-    from derive.deploy.engines import containers
-    from derive.deploy.incident import exit_text
+async def _service(args: argparse.Namespace, nodes: Lookout, site: Site) -> str:
+    """Return which service is meant; all nodes are asked only where the one does not know it."""
+    from derive.deploy.look import lookout
+    from derive.deploy.services import only_one
 
-    for one in await asyncio.to_thread(containers, client, [service]):
-        if one.state != "running":
-            note(f"{service}: {exit_text(one)}")
+    if args.service is None:
+        return only_one(None, await services_at(nodes, site))
+    if args.service in await nodes.services():
+        return str(args.service)
+    async with lookout(site, ssh_of()) as every:
+        return only_one(args.service, await services_at(every, site))
+
+
+async def _follow(args: argparse.Namespace, node: Node, was: Container, tail: int | None) -> None:
+    """Print what a container writes until it ends, and say how it did.
+
+    Raises:
+        ConnectionLost: when it is the connection that ended.
+    """
+    from derive.deploy.engines import containers
+    from derive.deploy.look import following
+    from derive.deploy.node_errors import NodeError
+
+    client, number, service = await node.open_engine(), node.connection_number, was.name
+    again = again_of(args).command(f"derive logs {args.node} --follow")
+    try:
+        async for part in following(client, service, tail=tail, timestamps=args.timestamps):
+            _print(part)
+    except DeriveError as error:
+        if node.connection_number == number:
+            raise
+        raise lost(node.name, service, again) from error
+    try:
+        # The engine ends a log a moment before it takes the container for ended.
+        for _ in range(_TRIES):
+            found = await node.ask(containers, [service])
+            said = end_of(was, found[0] if found else None)
+            if said is not None:
+                note(f"{service}: {said}")
+                return
+            await asyncio.sleep(_PAUSE_S)
+    except NodeError as error:
+        raise lost(node.name, service, again) from error
+    raise lost(node.name, service, again, "it runs on")
+
+
+def lost(node: str, service: str, again: str, known: str = "whether it goes on is not known") -> ConnectionLost:
+    """Return the error of a log that broke off while, as far as is known, its container goes on."""
+    from derive.deploy.node_errors import ConnectionLost
+
+    message = f"the connection to the log of {service} was lost; {known}"
+    return ConnectionLost(message, node=node, hint=f"follow it again: {again}")
+
+
+def end_of(was: Container, now: Container | None) -> str | None:
+    """Say how a container ended whose log was followed; None where it goes on. ``now`` is what has its name."""
+    from derive.deploy.incident import exit_text
+    from derive.deploy.situation import UP
+
+    if now is None:
+        return "the container was removed"
+    if now.id != was.id:
+        return "the container was removed, and another has its name now"
+    if now.state not in UP:
+        return f"the container ended: {exit_text(now)}"
+    return None if now.started == was.started else "the container ended, and was started again"
 
 
 def _answer(args: argparse.Namespace, what: str, data: bytes) -> None:

@@ -11,7 +11,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from derive.cli.at_site import NO_SERVICE, add_site, chosen, services_at, site_of, ssh_of
+from derive.cli.at_site import NO_SERVICE, add_site, again_of, services_at, site_of, ssh_of
 from derive.cli.console import answer, answer_record, note, wants_json
 from derive.cli.options import something
 
@@ -51,7 +51,7 @@ async def _run(args: argparse.Namespace) -> int:
 
     site = site_of(args)
     async with lookout(site, ssh_of()) as nodes:
-        found = await _look(nodes, site, args.service)
+        found = await _look(args, nodes, site)
         _answer(args, found)
         if not found:
             # Where a service is seen, its rows say so: here nothing else does.
@@ -59,18 +59,19 @@ async def _run(args: argparse.Namespace) -> int:
                 note(f"{name} cannot be asked: {error.problems()[0].message}")
         while args.watch:
             await asyncio.sleep(2)
-            before, found = found, await _look(nodes, site, args.service)
+            before, found = found, await _look(args, nodes, site)
             if _text(found) != _text(before):
                 _answer(args, found)
         lost = bool(nodes.troubles)
     return _code(found) or (_UNKNOWN if lost and not found else 0)
 
 
-async def _look(nodes: Lookout, site: Site, named: str | None) -> tuple[Status, ...]:
+async def _look(args: argparse.Namespace, nodes: Lookout, site: Site) -> tuple[Status, ...]:
+    from derive.deploy.services import chosen
     from derive.deploy.status import status
 
-    services = chosen(named, await services_at(nodes, site))
-    return tuple([status(service, await nodes.look(service)) for service in services])
+    services, again = chosen(args.service, await services_at(nodes, site)), again_of(args)
+    return tuple([status(service, await nodes.look(service), again=again) for service in services])
 
 
 def _code(found: Sequence[Status]) -> int:

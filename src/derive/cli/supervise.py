@@ -11,7 +11,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from derive.cli.at_site import add_site, kept_of, only_one, services_at, site_input, ssh_of
+from derive.cli.at_site import add_site, again_of, kept_of, services_at, site_input, ssh_of
 from derive.cli.console import note, project_root, store_folder
 from derive.cli.options import something
 
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--within",
-        type=_seconds,
+        type=_whole_seconds,
         metavar="SECONDS",
         default=_WITHIN_S,
         help=f"in how long a time they count (default: {_WITHIN_S})",
@@ -57,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
 async def _run(args: argparse.Namespace) -> None:
     from derive.deploy.incident import Budget
     from derive.deploy.look import lookout
+    from derive.deploy.services import only_one
     from derive.deploy.watching import Watch, watch
     from derive.deploy.work import Means
     from derive.records.who import who
@@ -84,11 +85,12 @@ async def _run(args: argparse.Namespace) -> None:
             site=site,
             settings=settings,
             service=service,
-            budget=Budget(restarts=args.restarts, within_s=int(args.within)),
+            budget=Budget(restarts=args.restarts, within_s=args.within),
             interval_s=args.interval,
             means=means,
             say=_say,
             aim=aim,
+            again=again_of(args),
         )
     )
 
@@ -102,6 +104,14 @@ def _count(text: str) -> int:
 
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"not a whole number: {text!r}")
+    return int(text)
+
+
+def _whole_seconds(text: str) -> int:
+    import argparse
+
+    if not text.isdecimal() or not 1 <= int(text[:9]) <= 10**7:
+        raise argparse.ArgumentTypeError(f"not a whole number of seconds, 1 or more: {text!r}")
     return int(text)
 
 

@@ -187,7 +187,8 @@ def guards_in(service: str, found: Mapping[str, Any]) -> tuple[GuardSeen, ...]:
         guards.append(
             GuardSeen(
                 phase=phase,
-                alive=pid is not None,
+                # One that is halted has a process, and looks at nothing.
+                alive=pid is not None and phase not in found["halted"],
                 says=found["says"][phase] if pid is not None else None,
                 unit=name if has_unit else None,
                 pid=pid,

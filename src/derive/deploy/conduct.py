@@ -207,7 +207,7 @@ async def _judged(run: _Run, work: Work) -> bool:
     asked = run.order.asked
     async with _Timed(run, Step.FACTS):
         own = work.held.fence.nonce
-        looked = await look(run.reach, work.target, run.means.kept, run.means.now_s(), own=own)
+        looked = await look(run.reach, work.target, run.means.kept, run.means.now_s(), own=own, again=asked.again)
         for name in run.reach.names:
             failed = looked.failed.get(name)
             run.told.line(name, run.step.value, "done" if failed is None else f"failed: {failed.message}")
@@ -220,7 +220,7 @@ async def _judged(run: _Run, work: Work) -> bool:
         work.with_systemd = frozenset(name for name, one in seen.machines.items() if one.systemd is not None)
         others = standing_in_the_way(asked, seen)
         work.former = former_of(seen.states, seen.containers, others, service=work.service)
-        if not run.order.only_ahead and Consent.REPLACE not in asked.consents and _is_served(work, seen.situation):
+        if is_left(asked) and is_served(work.target, seen.situation):
             run.ids = await steps.observed(work, work.target, run.step.value)
             run.unchanged = True
             return True
@@ -233,11 +233,16 @@ async def _judged(run: _Run, work: Work) -> bool:
     return False
 
 
-def _is_served(work: Work, situation: Situation | None) -> bool:
-    """Say whether all nodes run the very launch already."""
+def is_left(asked: Asked) -> bool:
+    """Say whether what runs already, as it should, is left as it is: nobody asked for more than that it runs."""
+    return not asked.only_ahead and asked.adopt is None and Consent.REPLACE not in asked.consents
+
+
+def is_served(target: Target, situation: Situation | None) -> bool:
+    """Say whether all nodes run the very launch already: what its files say is in its digest."""
     if situation is None or situation.kind is not Kind.SERVING or situation.served is None:
         return False
-    return situation.served.launch_bundle == work.target.served.launch_bundle
+    return situation.served.launch_bundle == target.served.launch_bundle
 
 
 def _tell_taken(run: _Run, name: str, taken: Taken) -> None:
@@ -341,16 +346,18 @@ def _ended(
 
 def _following(run: _Run, back: Back | None) -> str:
     """Return the one command that comes next where not all is as it was."""
+    again = run.order.asked.again
     if back is None or not back.left:
-        return "see what the nodes run: derive status"
+        return f"see what the nodes run: {again.command('derive status')}"
     lost = [
         name for name in back.left if isinstance(back.errors.get(name), NodeUnreachable | ConnectionLost | NodeSlow)
     ]
     once = f"once {' and '.join(lost)} can be reached: " if lost else ""
     to, target = back.to, run.order.asked.target
     if to is None:
-        return f"{once}derive stop {target.service} --apply"
+        return once + again.command(f"derive stop {target.service} --apply")
     options = {one.value for one in run.order.asked.consents} | {Consent.REPLACE.value}
     if to.shape != target.served.shape:
         options.add(Consent.CHANGE_SHAPE.value)
-    return f"{once}derive deploy {to.release} --shape {to.shape} --apply {' '.join(sorted(options))}"
+    # What was to be adopted ran beside the former release, or in its place: that is not to go again.
+    return once + again.deploy(to, options)

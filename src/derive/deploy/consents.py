@@ -16,7 +16,7 @@ from derive.errors import Problem
 from derive.render.plan import LAUNCH_BUNDLE_LABEL
 
 ASIDE = "-before-derive"
-"""What ends the name of a container that a deploy moved aside: it waits to be put back, and is in nobody's way."""
+"""What ends the name of a container that a deploy moved aside: it waits to be put back, and is not to run meanwhile."""
 
 
 class Consent(Enum):
@@ -116,7 +116,8 @@ def shape_running(
     """
     ended: list[tuple[Container, bool]] = []
     for node, ones in found.items():
-        for one in ones[:1]:
+        # What was moved aside is no service that anybody means to run.
+        for one in [one for one in ones if isinstance(one, Served) or not is_aside(one.container.name)][:1]:
             if isinstance(one, Foreign):
                 ended.append((one.container, one.labelled))
             else:
@@ -165,6 +166,24 @@ def needed(
     return tuple(Needed(consent=one, because=because) for one, because in reasons.items() if because)
 
 
+def is_aside(name: str) -> bool:
+    """Say whether a container of this name was moved aside by a deploy."""
+    return name.endswith(ASIDE)
+
+
+NEVER = "no"
+"""The restart policy of a container that nobody but a person starts again."""
+
+
+def restart_policy(container: Container) -> str:
+    """Return whether a container's engine starts it again: ``always``, ``unless-stopped``, ``on-failure:3``, ``no``."""
+    found = container.host.get("RestartPolicy")
+    if not isinstance(found, Mapping):
+        return NEVER
+    count = found.get("MaximumRetryCount")
+    return f"{found.get('Name') or NEVER}{f':{count}' if count else ''}"
+
+
 def missing(wanted: Iterable[Needed], given: Collection[Consent]) -> tuple[Needed, ...]:
     """Return what is needed and was not given."""
     return tuple(one for one in wanted if one.consent not in given)
@@ -181,11 +200,14 @@ def _in_the_way(target: Target, seen: Sequence[Container], known: Collection[Ser
                 served = by_launch.get(launch)
                 why = f"runs {launch.rpartition(':')[2][:12]}, which its node does not remember"
                 yield served or Foreign(container=one, why=why, labelled=True)
-        elif one.state in _UP and not one.name.endswith(ASIDE) and (clash := _clash(target, one)) is not None:
+        elif one.state in _UP and is_aside(one.name):
+            yield Foreign(container=one, why=_AGAIN)
+        elif one.state in _UP and (clash := _clash(target, one)) is not None:
             yield Foreign(container=one, why=clash, labelled=launch is not None)
 
 
 _UP = frozenset({"running", "paused", "restarting"})
+_AGAIN = "was moved aside, and runs again without a guard"
 
 
 def _clash(target: Target, one: Container) -> str | None:

@@ -56,13 +56,15 @@ class StateSeen:
     """What a node remembers of a service. ``damaged`` says why its state file could not be read, else None.
 
     ``link`` is the launch digest that ``current`` leads to, None where there is no link; ``launches`` are those whose
-    folders are there.
+    folders are there. ``odd`` says in a few words what is wrong with ``current``, None where it is as it should be, or
+    is not there.
     """
 
     state: NodeState | None
     damaged: str | None
     link: Digest | None
     launches: tuple[Digest, ...]
+    odd: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,8 +184,14 @@ async def free_lease(node: Node, fence: Fence) -> bool:
 
 
 async def read_lease(node: Node, folder: str) -> Lease | None:
-    """Return the node's lease, expired or not; None where there is none."""
+    """Return the node's lease, expired or not; None where there is none.
+
+    Raises:
+        Corrupt: when there is one that cannot be read: the next that is taken replaces it.
+    """
     answer: Any = await node.effect("lease-read", {"folder": folder})
+    if answer["damaged"] is not None:
+        raise Corrupt(answer["damaged"], where=node.name)
     return None if answer["lease"] is None else parse_lease(answer["lease"], node.name)
 
 
@@ -361,6 +369,7 @@ def _state_seen(answer: Any, where: str) -> StateSeen:
         damaged=damaged,
         link=None if answer["link"] is None else Digest(answer["link"]),
         launches=tuple(Digest(one) for one in answer["launches"]),
+        odd=answer["odd"],
     )
 
 

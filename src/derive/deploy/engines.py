@@ -298,6 +298,15 @@ def rename(client: docker.DockerClient, name: str, to: str) -> bool:
 
 
 @_told
+def set_restart(client: docker.DockerClient, name: str, policy: str) -> None:
+    """Give a container another restart policy, ``always`` or ``on-failure:3``; it goes on as it is."""
+    word, _, count = policy.partition(":")
+    api: Any = client.api
+    told = {"Name": word, **({"MaximumRetryCount": int(count)} if count.isdecimal() else {})}
+    api.update_container(name, restart_policy=told)
+
+
+@_told
 def start(client: docker.DockerClient, name: str) -> bool:
     """Start a container that is there; False where it runs already."""
     about = _inspected(client, name)

@@ -20,6 +20,7 @@ from derive.trees.listing import Directory, File, Listing, parents
 
 if TYPE_CHECKING:
     from derive.archives.tar import TarMember
+    from derive.derivations.model import TreeOutput
     from derive.images.oci import Descriptor
     from derive.releases.facts import ImageFacts
     from derive.store.protocol import Store
@@ -143,16 +144,37 @@ def _hides(path: bytes, member: TarMember) -> str | None:
 
 
 def _check_built(data: bytes, facts: ImageFacts, where: str) -> None:
-    """Hold the program against the release's realisation of it: the tree of that one file."""
-    from derive.derivations.model import TreeOutput
+    """Hold the program against the release's realisation of it."""
+    found = unlike_built(data, facts)
+    if found is not None:
+        detail = expected_got(*found)
+        raise Corrupt("a memory guard that is not the one that the release names", where=where, detail=detail)
+
+
+def names_guard(facts: ImageFacts) -> bool:
+    """Say whether a release names what its image's guard was built as."""
+    return bool(_built(facts))
+
+
+def unlike_built(data: bytes, facts: ImageFacts) -> tuple[str, str] | None:
+    """Return what a release's realisation of the guard is, the tree of that one file, and what this program is instead.
+
+    None where it is that one, or the release names none.
+    """
     from derive.trees.facts import facts_of
     from derive.trees.nar import nar_digest
 
     file = File(executable=True, size=len(data), sha256=sha256(data))
     tree = Listing.of({_PATH: file})
     own = {"nar": nar_digest(tree, lambda _path, _file: [data]), "facts": facts_of(tree)}
+    built = _built(facts)
+    if not built or any(output.digest == own[output.identity] for output in built):
+        return None
+    return str(built[0]), f"{built[0].identity}:{own[built[0].identity]}"
+
+
+def _built(facts: ImageFacts) -> list[TreeOutput]:
+    from derive.derivations.model import TreeOutput
+
     outputs = [one.outputs.values() for one in facts.derivations.values() if one.name == GUARD_DERIVATION]
-    built = [output for several in outputs for output in several if isinstance(output, TreeOutput)]
-    if built and all(output.digest != own[output.identity] for output in built):
-        detail = expected_got(built[0], f"{built[0].identity}:{own[built[0].identity]}")
-        raise Corrupt("a memory guard that is not the one that the release names", where=where, detail=detail)
+    return [output for several in outputs for output in several if isinstance(output, TreeOutput)]

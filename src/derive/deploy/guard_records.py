@@ -87,10 +87,18 @@ def guard_text(kill: GuardKill) -> str:
 def guard_ended(guards: Iterable[GuardSeen]) -> str | None:
     """Say how a guard ended that should not have; None where each lives, or was told to end."""
     for one in sorted(guards, key=lambda one: one.phase != "steady"):
-        if one.alive or not one.code:
+        if one.alive:
+            continue
+        if one.pid is not None and one.code is None:
+            halted = f"its memory guard ({one.phase}) is halted by a signal, and guards nothing"
+            return f"{halted}: on the node: sudo kill -CONT {one.pid}"
+        if not one.code:
             continue
         how = _GUARD_CODES.get(one.code, f"ended with {one.code}")
-        return f"its memory guard ({one.phase}) {f'was killed by signal {-one.code}' if one.code < 0 else how}"
+        if one.code < 0:
+            where = "" if one.unit is None else f": on the node: sudo journalctl --unit {one.unit}"
+            how = f"was killed by signal {-one.code}{where}"
+        return f"its memory guard ({one.phase}) {how}"
     return None
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 from derive.canonical import Digest, Json
 from derive.deploy.model import Served, Step
-from derive.deploy.node_state import parse_served
+from derive.deploy.node_state import ODD, parse_served
 from derive.images.documents import DocumentError
 
 KIND = "deploy"
@@ -118,7 +118,7 @@ def deployed(body: Mapping[str, Json]) -> Deployed:
             at_s=int(found["at_s"]),
             moved_bytes=None if moved is None else int(moved),
         )
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except ODD as error:
         raise DocumentError(f"not a deploy: {f'no {error}' if isinstance(error, KeyError) else error}") from error
 
 

@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Final
 
 from derive.canonical import Json
-from derive.deploy.deploys import add_deploy, read_deploys
+from derive.deploy.deploys import add_deploy, add_record, read_deploys, unreadable
 from derive.deploy.history import Deployed
-from derive.errors import HostRefuses, InputErrors
+from derive.errors import DeriveError, HostRefuses, InputErrors
 from derive.infile import read_plain
 from derive.records.model import Record
 from derive.records.numbered import Numbered
@@ -93,16 +93,19 @@ class Kept:
             return add_deploy(self.folder, one)
 
     def incidents(self) -> tuple[Record, ...]:
-        """Return the records of incidents, the first one first; raises as :meth:`Numbered.read` does."""
-        return INCIDENTS.read(self.folder)
+        """Return the records of incidents, the first one first; raises as :func:`read_deploys` does."""
+        try:
+            return INCIDENTS.read(self.folder)
+        except DeriveError as error:
+            raise unreadable(self.folder, INCIDENTS.folder, error) from error
 
     def add_incident(self, service: str, body: Mapping[str, Json]) -> Path:
-        """Write the next record of an incident and return its path; raises as :meth:`Numbered.add` does.
+        """Write the next record of an incident and return its path; raises as :func:`add_record` does.
 
         The record's subject is the service's name in small letters, without underscores.
         """
         with self._alone():
-            return INCIDENTS.add(self.folder, _fit(service).lower().replace("_", "-"), body)
+            return add_record(self.folder, INCIDENTS, _fit(service).lower().replace("_", "-"), body)
 
     def write_facts(self, node: str, seen_s: int, facts: Mapping[str, Json], engine: Mapping[str, Json] | None) -> None:
         """Keep what a node said of itself, in the place of what it said before; raises HostRefuses."""

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from derive.deploy.deploys import read_deploys
 from derive.deploy.effects import read_states
 from derive.deploy.history import last_healthy
 from derive.deploy.kept import Kept
+from derive.deploy.node_errors import together
 from derive.deploy.reach import reach
 from derive.deploy.recovery_known import Known
+from derive.deploy.services import only_one
 from derive.errors import DeriveError, InputErrors
-from derive.words import near
 
 if TYPE_CHECKING:
     from derive.deploy.history import Deployed
@@ -44,16 +44,33 @@ async def last_good(site: Site, environ: Mapping[str, str], service: str | None)
 
     Raises:
         InputErrors: when there is no such service, several of which none is named, or no such release.
+        NodeError, SeveralNodes: when nodes cannot be asked, and the records do not say either.
     """
     try:
-        return Good(remembered_good(await _states(site), service), "as the nodes remember")
-    except InputErrors:
-        raise
+        states = await _states(site)
     except DeriveError as error:
-        why = error.problems()[0]
-        history = read_deploys(Kept.of(site.name, environ).folder)
-        said = f"as recorded here: {why.where or 'a node'} cannot be asked: {why.message}"
-        return Good(recorded_good(history, service), said)
+        return _recorded_instead(Kept.of(site.name, environ), service, error)
+    return Good(remembered_good(states, service), "as the nodes remember")
+
+
+def _recorded_instead(kept: Kept, service: str | None, error: DeriveError) -> Good:
+    """Return what the operator's records say; where they do not, raise what keeps the nodes from being asked.
+
+    Another operator may have deployed, so that what is not recorded here is not known to be nowhere.
+    """
+    try:
+        history = kept.deploys()
+    except DeriveError as trouble:
+        raise together((*getattr(error, "errors", (error,)), trouble)) from error
+    services = sorted({one.service for one in history})
+    if service is None and len(services) > 1:
+        only_one(None, services)
+    try:
+        served = recorded_good(history, service)
+    except InputErrors:
+        raise error from None
+    why = error.problems()[0]
+    return Good(served, f"as recorded here: {why.where or 'a node'} cannot be asked: {why.message}")
 
 
 async def _states(site: Site) -> States:
@@ -68,26 +85,15 @@ async def _states(site: Site) -> States:
 
 def remembered_good(states: States, service: str | None) -> Served:
     """Return it from what nodes remember; raises as :func:`last_good`."""
-    name = _service(sorted(states), service)
+    name = only_one(service, sorted(states))
     return _required(Known(service=name, nodes=(), states=states[name]).former)
 
 
 def recorded_good(history: tuple[Deployed, ...], service: str | None) -> Served:
     """Return it from records of deploys; raises as :func:`last_good`."""
-    name = _service(sorted({one.service for one in history}), service)
+    name = only_one(service, sorted({one.service for one in history}))
     mine = [one for one in history if one.service == name]
     return _required(last_healthy(mine, _running(mine[-1]), service=name))
-
-
-def _service(known: list[str], named: str | None) -> str:
-    if named is None and len(known) != 1:
-        hint = f"name one: {', '.join(known)}" if known else "deploy one: derive deploy RELEASE --shape NAME"
-        raise InputErrors.one("several services were deployed" if known else "nothing was deployed", hint=hint)
-    name = named or known[0]
-    if name not in known:
-        there = f"there is {', '.join(known)}" if known else "deploy one: derive deploy RELEASE --shape NAME"
-        raise InputErrors.one(f"no service {name!r} was deployed here", hint=near(name, known) or there)
-    return name
 
 
 def _required(found: Served | None) -> Served:

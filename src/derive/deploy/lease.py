@@ -68,7 +68,10 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A lease that was taken, and what it was taken over from: ``why`` is ``expired`` or ``owner gone``, else None."""
+    """A lease that was taken, and what it was taken over from.
+
+    ``why`` is ``expired``, ``owner gone``, ``damaged`` or None; of one that could not be read there is no ``former``.
+    """
 
     lease: Lease
     former: Lease | None
@@ -103,9 +106,9 @@ def parse_lease(value: Json, where: str) -> Lease:
             expires_s=int(document["expires_s"]),
             left_s=int(document["left_s"]),
         )
-    except (TypeError, KeyError, ValueError) as error:
+    except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
         detail = expected_got(LEASE_TAG, f"no {error}" if isinstance(error, KeyError) else str(error))
-        hint = "derive stop --apply, or remove the file once nobody deploys"
+        hint = "the next deploy takes it over: derive stop --apply, or derive deploy"
         raise Corrupt("not a lease", where=where, detail=detail, hint=hint) from error
 
 

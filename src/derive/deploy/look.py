@@ -24,7 +24,7 @@ from derive.deploy.node_errors import NodeSlow, NodeUnreachable
 from derive.deploy.recovery import LeaseSeen
 from derive.deploy.remote import connect
 from derive.deploy.status import NodeSeen, services_of
-from derive.errors import DeriveError
+from derive.errors import Corrupt, DeriveError
 
 if TYPE_CHECKING:
     import docker
@@ -104,7 +104,8 @@ class Lookout:
             return seen
         assert line.error is not None
         last = line.last or NodeSeen(node=line.node.name, rank=line.node.rank, answered_ns=self.began_ns)
-        return replace(last, trouble=line.error.problems()[0].message)
+        why = line.error.problems()[0]
+        return replace(last, trouble=f"{why.message}; {why.hint}" if why.hint else why.message)
 
     async def _each(self, of: Callable[[Node], Awaitable[T]]) -> list[T | None]:
         return await asyncio.gather(*(_asked(line, of) for line in self.lines))
@@ -202,9 +203,9 @@ async def _opened(line: _Line) -> None:
 
 
 async def _seen(node: Node, folder: str, service: str) -> NodeSeen:
-    state, lease, found, guards = await asyncio.gather(
+    state, (lease, unread), found, guards = await asyncio.gather(
         read_state(node, folder, service),
-        read_lease(node, folder),
+        lease_or_damage(node, folder),
         node.ask(containers),
         guards_seen(node, service),
     )
@@ -212,7 +213,7 @@ async def _seen(node: Node, folder: str, service: str) -> NodeSeen:
         node=node.name,
         rank=node.rank,
         state=state.state,
-        damaged=_damage(state),
+        damaged="; ".join(filter(None, (_damage(state, f"{folder}/{service}"), unread))) or None,
         containers=tuple(found),
         guards=guards,
         lease=None if lease is None else _lease(lease),
@@ -225,10 +226,30 @@ def _lease(lease: Lease) -> LeaseSeen:
     return LeaseSeen(owner=lease.owner.words(), nonce=lease.nonce, alive=alive, expires_in_s=int(lease.left_s))
 
 
-def _damage(state: StateSeen) -> str | None:
+async def lease_or_damage(node: Node, folder: str) -> tuple[Lease | None, str | None]:
+    """Return a node's lease, and in words what is wrong with one that cannot be read; None for each there is none of.
+
+    Raises:
+        DeriveError: when the node cannot be asked.
+    """
+    try:
+        return await read_lease(node, folder), None
+    except Corrupt as error:
+        return None, f"its lease cannot be read, and the next deploy or stop takes it over: {error.message}"
+
+
+def _damage(state: StateSeen, folder: str) -> str | None:
+    """Say what is wrong with a node's state or link; ``folder`` is the service's there."""
     if state.damaged is not None:
-        return f"its state cannot be read: {state.damaged}"
+        said = f"{folder}/state.json cannot be read ({state.damaged})"
+        return f"{said}: the next deploy or stop writes it anew"
+    if state.odd is not None:
+        return f"its link {folder}/current {state.odd}: what runs could not be started again; deploy it again"
     current = None if state.state is None else state.state.current
-    if current is not None and state.link is not None and state.link != current.launch_bundle:
+    if current is None:
+        return None
+    if state.link is None:
+        return f"its link {folder}/current is gone: what runs could not be started again; deploy it again"
+    if state.link != current.launch_bundle:
         return f"its link leads to the launch {state.link.short}, and its state says {current.launch_bundle.short}"
     return None

@@ -78,14 +78,28 @@ class Target:
         return self.bundle.launches[0].name
 
 
+class Stood(Enum):
+    """What a thing that is stopped to make room was."""
+
+    SERVICE = "service"
+    """A service of another name that a deploy started: its units or its supervisor are still there."""
+    CONTAINER = "container"
+    """A container that no deploy started. It is renamed, and its guard may be a unit ``NAME-memguard.service``."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aside:
-    """What a deploy stops on a node to make room: a container or another service; ``guard`` is a unit, or None."""
+    """What a deploy stops on a node to make room: a container or another service; ``guard`` is a unit, or None.
+
+    ``restart`` is the container's restart policy as its engine writes it (``always``, ``on-failure:3``), None where
+    nobody knows it: while it stands aside it has none.
+    """
 
     kind: str
     name: str
     running: bool
     guard: str | None
+    restart: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +181,7 @@ class GuardSeen:
 
     ``code`` is the exit code of one that has ended (docs/memory-guard.md); minus the signal's number where a signal
     ended it. None while it lives, and where nobody knows it any more: systemd forgets a unit that ended well, not one
-    that failed.
+    that failed. One that was halted by a signal has a ``pid``, and is not ``alive``.
     """
 
     phase: str

@@ -36,6 +36,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _SESSIONS = 8
+_ROOM_S, _ROOM_POLL_S = 5.0, 0.05
 """Programs that run at once through one connection: sshd allows ten."""
 _AGAIN_S = 5
 """For how long a node that was not reached is not tried again."""
@@ -182,7 +183,7 @@ class Node:
             await self.connect()
             assert self._connection is not None
             try:
-                process = await self._connection.create_process(self._words(COMMAND, sudo=sudo), encoding=None)
+                process = await self._begun(self._connection, self._words(COMMAND, sudo=sudo))
                 process.stdin.write(payload(name, arguments, held=True))
             except (asyncssh.Error, OSError) as error:
                 raise self._lost(name, str(error)) from error
@@ -205,6 +206,19 @@ class Node:
         if process.returncode is None:
             raise self._lost(what, "the connection was closed")
 
+    async def _begun(self, connection: asyncssh.SSHClientConnection, command: str) -> asyncssh.SSHClientProcess[bytes]:
+        """Start a command in a session: sshd counts one that has ended until it has seen that, and refuses others."""
+        import asyncssh
+
+        until = time.monotonic() + _ROOM_S
+        while True:
+            try:
+                return await connection.create_process(command, encoding=None)
+            except asyncssh.ChannelOpenError:
+                if connection.is_closed() or time.monotonic() > until:
+                    raise
+                await asyncio.sleep(_ROOM_POLL_S)
+
     async def _exec(self, command: str, what: str, stdin: bytes, *, held: bool, timeout_s: float) -> Ran:
         import asyncssh
 
@@ -214,7 +228,7 @@ class Node:
             process: asyncssh.SSHClientProcess[bytes] | None = None
             try:
                 async with asyncio.timeout(timeout_s):
-                    process = await self._connection.create_process(command, encoding=None)
+                    process = await self._begun(self._connection, command)
                     return await self._communicate(process, what, stdin, held=held)
             except TimeoutError as error:
                 hint = "it was told to end; look at the node, then ask again"

@@ -9,10 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from derive.canonical import Digest, Json
-from derive.deploy.model import Aside, Before, NodeState, Served
+from derive.deploy.model import Aside, Before, NodeState, Served, Stood
 from derive.errors import Corrupt, expected_got
 
 STATE_TAG = "deploy-state/1"
+ODD = (TypeError, KeyError, ValueError, AttributeError, OverflowError)
+"""What reading a document raises that is none of ours, whatever stands in its places."""
+_LATEST_S = 253_402_300_799
+"""The end of the year 9999."""
 
 
 def state_document(state: NodeState) -> dict[str, Json]:
@@ -39,16 +43,16 @@ def parse_state(value: Json, where: str) -> NodeState:
     try:
         document: Any = value
         return NodeState(
-            service=str({STATE_TAG: document["service"]}[document["derive"]]),
-            deploy=str(document["deploy"]),
-            step=str(document["step"]),
+            service=text_of({STATE_TAG: document["service"]}[document["derive"]]),
+            deploy=text_of(document["deploy"]),
+            step=text_of(document["step"]),
             wanted=_served_or_none(document["wanted"]),
             current=_served_or_none(document["current"]),
             healthy=tuple(parse_served(served) for served in document["healthy"]),
-            at_s=int(document["at_s"]),
+            at_s=_second(document["at_s"]),
             before=None if document["before"] is None else _before(document["before"]),
         )
-    except (TypeError, KeyError, ValueError) as error:
+    except ODD as error:
         got = f"no {error}" if isinstance(error, KeyError) else str(error)
         hint = "deploy again: what runs is read from the engine, and the state is written anew"
         raise Corrupt(
@@ -57,17 +61,35 @@ def parse_state(value: Json, where: str) -> NodeState:
 
 
 def parse_served(value: Json) -> Served:
-    """Read what :meth:`Served.document` gives; KeyError, TypeError or ValueError for anything else."""
+    """Read what :meth:`Served.document` gives; one of :data:`ODD` for anything else."""
     document: Any = value
     return Served(
-        release=str(document["release"]),
-        release_digest=Digest.parse(document["release-digest"]),
-        recipe=str(document["recipe"]),
-        shape=str(document["shape"]),
-        image=Digest.parse(document["image"]),
-        shape_bundle=Digest.parse(document["shape-bundle"]),
-        launch_bundle=Digest.parse(document["launch-bundle"]),
+        release=text_of(document["release"]),
+        release_digest=_digest(document["release-digest"]),
+        recipe=text_of(document["recipe"]),
+        shape=text_of(document["shape"]),
+        image=_digest(document["image"]),
+        shape_bundle=_digest(document["shape-bundle"]),
+        launch_bundle=_digest(document["launch-bundle"]),
     )
+
+
+def text_of(value: object) -> str:
+    """Return text that can be written again; ValueError for anything else."""
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is no text"[:120])  # noqa: TRY004 - a document is wrong, not a program
+    value.encode()
+    return value
+
+
+def _digest(value: object) -> Digest:
+    return Digest.parse(text_of(value))
+
+
+def _second(value: object) -> int:
+    if not isinstance(value, int) or not 0 <= value <= _LATEST_S:
+        raise ValueError(f"{value!r} is no time in seconds"[:120])
+    return value
 
 
 def _served_or_none(value: Json) -> Served | None:
@@ -79,7 +101,14 @@ def _before_document(before: Before) -> dict[str, Json]:
         "current": None if before.current is None else before.current.document(),
         "running": before.running,
         "aside": [
-            {"kind": one.kind, "name": one.name, "running": one.running, "guard": one.guard} for one in before.aside
+            {
+                "kind": one.kind,
+                "name": one.name,
+                "running": one.running,
+                "guard": one.guard,
+                "restart": one.restart,
+            }
+            for one in before.aside
         ],
     }
 
@@ -90,10 +119,12 @@ def _before(document: Any) -> Before:
         running=bool(document["running"]),
         aside=tuple(
             Aside(
-                kind=str(one["kind"]),
-                name=str(one["name"]),
+                kind=Stood(one["kind"]).value,
+                name=text_of(one["name"]),
                 running=bool(one["running"]),
-                guard=None if one["guard"] is None else str(one["guard"]),
+                guard=None if one["guard"] is None else text_of(one["guard"]),
+                # Documents of an earlier derive have none.
+                restart=None if one.get("restart") is None else text_of(one["restart"]),
             )
             for one in document["aside"]
         ),

@@ -10,12 +10,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from derive.canonical import Digest, Json
+from derive.deploy.again import PLAIN, Again
 from derive.deploy.consents import Consent, Foreign, InTheWay, Needed, Running, missing, running, running_text
-from derive.deploy.former import Standing, Stood, former_of
+from derive.deploy.former import Standing, former_of
 from derive.deploy.history import Deployed, expected_seconds
 from derive.deploy.machine_values import Machine
-from derive.deploy.model import Container, NodeState, Served, Step, Target
-from derive.deploy.preflight_finding import Finding
+from derive.deploy.model import Container, NodeState, Served, Step, Stood, Target
+from derive.deploy.preflight_finding import NOTHING_KNOWN, Finding
 from derive.deploy.recovery_known import remembered
 from derive.deploy.situation import Kind, Situation
 from derive.errors import Problem
@@ -61,7 +62,8 @@ class Plan:
     ``refusals`` are what the records refuse, ``findings`` what the machines' facts say, ``needed`` the consents, and
     ``given`` those that were given. ``former`` is what it goes back to when it fails, None where that is nothing.
     ``aside`` are containers that no deploy started, and that come back then. ``past`` is how many deploys of the shape
-    went well. ``notes`` stand against nothing. ``only_ahead``: image and files are brought, and no more.
+    went well. ``notes`` stand against nothing. ``only_ahead``: image and files are brought, and no more. ``again`` is
+    what the command that does it repeats.
     """
 
     served: Served
@@ -83,6 +85,7 @@ class Plan:
     notes: tuple[str, ...] = field(default=())
     aside: tuple[str, ...] = field(default=())
     only_ahead: bool = False
+    again: Again = PLAIN
 
     @property
     def may_apply(self) -> bool:
@@ -111,6 +114,11 @@ class Plan:
         """Return everything that stands against it: refusals, errors of machines, consents that are missing."""
         errors = [one.problem() for one in self.findings if one.severity == "error"]
         return (*self.refusals, *errors, *(one.problem() for one in missing(self.needed, self.given)))
+
+    def is_unknown_alone(self) -> bool:
+        """Say whether nothing stands against it but that nothing is known of machines."""
+        errors = [one.id for one in self.findings if one.severity == "error"]
+        return len(errors) == len(self.problems()) and set(errors) == {NOTHING_KNOWN}
 
     def document(self) -> dict[str, Json]:
         """Return it as the body of a record."""
@@ -163,6 +171,7 @@ def make(
     notes: Sequence[str] = (),
     others: Sequence[Standing] = (),
     only_ahead: bool = False,
+    again: Again = PLAIN,
 ) -> Plan:
     """Make the plan of a deploy; ``seen`` None: no node was asked, and what runs there is unknown.
 
@@ -193,6 +202,7 @@ def make(
         notes=tuple(notes),
         aside=tuple(sorted({one.name for one in others if one.kind is Stood.CONTAINER and one.running})),
         only_ahead=only_ahead,
+        again=again,
     )
 
 

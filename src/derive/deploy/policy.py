@@ -65,7 +65,8 @@ def refusals(target: Target, standing: Standing, *, experiment: bool = False) ->
 _UNNAMED = Problem(
     where="pyproject.toml: tool.derive.deploy.published-branch",
     message="no branch is named on which records count as published",
-    hint="name it there, or with --published origin/main; or deploy by the policy for experiments: --experiment",
+    hint='write it there, in no digest: [tool.derive.deploy], then published-branch = "origin/main"; '
+    "or say it once: --published origin/main; or deploy by the policy for experiments: --experiment",
 )
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from derive.deploy.consents import Consent, running
 from derive.deploy.machine_values import MEMORY_SAVER, Machine
 from derive.deploy.model import Container, Served, Target
-from derive.deploy.preflight_engine import engine_findings, image_findings
-from derive.deploy.preflight_finding import Finding, OneNode, Severity
+from derive.deploy.preflight_engine import engine_findings
+from derive.deploy.preflight_finding import NOTHING_KNOWN, Finding, OneNode, Severity
 from derive.deploy.preflight_host import host_findings, unlike_findings
 from derive.deploy.preflight_place import (
     former_guard,
@@ -77,12 +77,11 @@ def judge(
     *,
     known: Mapping[str, Collection[Served]] | None = None,
     moves: Mapping[str, int | None] | None = None,
-    has_image: Mapping[str, bool] | None = None,
 ) -> tuple[Finding, ...]:
     """Return everything about the machines that stands against a launch, errors first, then by rank.
 
     ``known`` are the launches that each node remembers; ``moves`` the bytes that each has still to get, None where
-    unknown. ``has_image`` says whether it has the image: given once it should.
+    unknown.
     """
     in_the_way = running(target, containers, known or {})
     found = list(unlike_findings(machines, target.bundle.resolved.host))
@@ -91,7 +90,7 @@ def judge(
         if machine is None:
             fix = "see that it is up and SSH reaches it, then ask again: derive deploy"
             message = "nothing is known of this machine"
-            found.append(Finding(node=node.name, id="host.facts", severity="error", message=message, fix=fix))
+            found.append(Finding(node=node.name, id=NOTHING_KNOWN, severity="error", message=message, fix=fix))
             continue
         given = OneNode(
             target=target,
@@ -106,8 +105,6 @@ def judge(
             hosts={name: one.host for name, one in machines.items()},
         )
         found += _of_node(given)
-        if has_image is not None and machine.engine is not None:
-            found += image_findings(given, is_there=has_image.get(node.name, False))
     ranks = {node.name: node.rank for node in site.site.nodes}
     return tuple(sorted(found, key=lambda one: (one.severity != "error", ranks.get(one.node, -1))))
 

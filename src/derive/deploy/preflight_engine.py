@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a node's container engine can run a launch: its version, GPUs, control groups, and the image.
+"""Whether a node's container engine can run a launch: its version, GPUs, and control groups.
 
 Core: no IO. Standard library only.
 """
@@ -63,10 +63,3 @@ def _groups(given: OneNode, engine: EngineSeen) -> Iterator[Finding]:
         message = "Docker cannot limit memory here: the launch's limit does not hold, the guard alone watches"
         fix = "boot with cgroup_enable=memory"
         yield given.warn("engine.memory-limit", message, fix=fix)
-
-
-def image_findings(given: OneNode, *, is_there: bool) -> Iterator[Finding]:
-    """Yield that a node has not the image, once it should."""
-    if not is_there:
-        fix = "bring it there first: derive deploy ... --pull-only --apply"
-        yield given.error("engine.image", f"the image {given.launch.image[:19]} is not there", fix=fix)

@@ -20,6 +20,8 @@ from derive.fabric.site import Node
 from derive.render.launch import Launch
 
 Severity: TypeAlias = Literal["error", "warn"]
+NOTHING_KNOWN = "host.facts"
+"""The finding of a machine that was never asked, or does not answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

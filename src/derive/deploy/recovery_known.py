@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from derive.canonical import Digest
+from derive.deploy.again import PLAIN, Again
 from derive.deploy.model import Container, NodeState, Served, Step
 from derive.deploy.situation import NONE, UNASKED, UP, Kind, NodeRuns, Situation
 from derive.render.plan import LAUNCH_BUNDLE_LABEL
@@ -25,11 +26,12 @@ ENDS = frozenset({SERVING, STOPPED, FAILED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What was seen, with what follows from it."""
+    """What was seen, with what follows from it; ``again`` is what commands that are proposed repeat."""
 
     service: str
     nodes: tuple[NodeRuns, ...]
     states: Mapping[str, NodeState | None]
+    again: Again = PLAIN
 
     @property
     def unasked(self) -> tuple[str, ...]:
@@ -112,8 +114,11 @@ class Known:
 
     def deploy(self, served: Served | None) -> str:
         """Return the command that brings a release again."""
-        name = "RELEASE --shape SHAPE" if served is None else f"{served.release} --shape {served.shape}"
-        return f"derive deploy {name} --apply{' --replace' if any(one.is_up for one in self.nodes) else ''}"
+        return self.again.deploy(served, ("--replace",) if any(one.is_up for one in self.nodes) else ())
+
+    def stop(self, *, container: bool = False) -> str:
+        """Return the command that stops the service, or a container of its name that no deploy started."""
+        return self.again.command(f"derive stop {'--container ' if container else ''}{self.service} --apply")
 
 
 def remembered(state: NodeState | None) -> tuple[Served, ...]:

@@ -114,9 +114,7 @@ async def connect(
 
 
 @asynccontextmanager
-async def connect_host(
-    name: str, host: str, user: str, settings: SshSettings | None = None
-) -> AsyncIterator[Node]:
+async def connect_host(name: str, host: str, user: str, settings: SshSettings | None = None) -> AsyncIterator[Node]:
     """Connect to one machine that is in no site, by ``name`` for people, and close the connection at the end.
 
     Raises:

@@ -13,13 +13,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from derive.deploy import arming, engines
-from derive.deploy.effects import put_file, read_files, run_fenced, unit_states
-from derive.deploy.former import Standing, Stood
+from derive.deploy.consents import NEVER, restart_policy
+from derive.deploy.effects import put_file, read_files, renew_lease, run_fenced, unit_states
+from derive.deploy.former import Standing
+from derive.deploy.model import Stood
 from derive.deploy.node_errors import EffectFailed
 from derive.render.plan import LAUNCH_BUNDLE_LABEL
 
 if TYPE_CHECKING:
     from derive.deploy.lease import Fence
+    from derive.deploy.model import Container
     from derive.deploy.remote import Node
     from derive.deploy.work import Work
 
@@ -38,22 +41,40 @@ async def put_aside(work: Work, node: Node, one: Standing) -> str:
         await arming.stop(node, one.name, fence=work.held.fence, seconds=STOP_S)
         return f"{one.name} stopped"
     guard = "" if one.guard is None else await stop_guard(node, work.held.fence, one.guard, _noted(work, one))
+    await renew_lease(node, work.held.fence)  # an engine asks for no lease
     found = {seen.name: seen for seen in await node.ask(engines.containers, [one.name, one.aside])}
     if one.aside in found and (one.name not in found or LAUNCH_BUNDLE_LABEL in found[one.name].labels):
         # A deploy that was cut off put it there; what has its name since then is that deploy's own.
+        await _end(node, found[one.aside])
         return f"{guard}{one.name} is kept as {one.aside}"
-    await node.ask(engines.stop, one.name, STOP_S)
+    if one.name in found:
+        await _end(node, found[one.name])
+    if one.was_aside:
+        return f"{guard}{one.name} stopped"
     await node.ask(engines.rename, one.name, one.aside)
     return f"{guard}{one.name} stopped, and kept as {one.aside}"
 
 
+async def _end(node: Node, container: Container) -> None:
+    """Stop a container, for as long as nobody starts it: its engine would, when the machine is up again."""
+    if restart_policy(container) != NEVER:
+        await node.ask(engines.set_restart, container.name, NEVER)
+    await node.ask(engines.stop, container.name, STOP_S)
+
+
 async def put_back(work: Work, node: Node, one: Standing) -> str:
-    """Undo :func:`put_aside`, however far that came; what did not run before is not started."""
+    """Undo :func:`put_aside`, however far that came; what did not run before, or was not to, is not started."""
     if one.kind is Stood.SERVICE:
         return await _start_service(work, node, one.name) if one.running else ""
-    names = {found.name for found in await node.ask(engines.containers, [one.name, one.aside])}
-    if one.aside in names and one.name not in names:
+    if one.was_aside:
+        return f"{one.name} stays stopped"
+    await renew_lease(node, work.held.fence)
+    found = {seen.name: seen for seen in await node.ask(engines.containers, [one.name, one.aside])}
+    if one.aside in found and one.name not in found:
         await node.ask(engines.rename, one.aside, one.name)
+        found[one.name] = found[one.aside]
+    if one.name in found and one.restart not in (None, restart_policy(found[one.name])):
+        await node.ask(engines.set_restart, one.name, one.restart)
     if not one.running:
         return f"{one.name} has its name again"
     guard = await _start_guard(work, node, one)

@@ -9,11 +9,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from derive.deploy import engines
-from derive.deploy.effects import StateSeen, Wanted, facts, is_gone, read_lease, read_state
+from derive.deploy.again import PLAIN, Again
+from derive.deploy.effects import StateSeen, Wanted, facts, is_gone, read_state
+from derive.deploy.former import launches_of, mended
+from derive.deploy.look import lease_or_damage
 from derive.deploy.machine import machine
 from derive.deploy.plan import Seen
 from derive.deploy.preflight import wanted
@@ -55,26 +59,30 @@ class Looked:
     damaged: Mapping[str, str] = field(default_factory=dict)
 
 
-async def look(reach: Reach, target: Target, kept: Kept, now_s: int, *, own: str | None = None) -> Looked:
+async def look(
+    reach: Reach, target: Target, kept: Kept, now_s: int, *, own: str | None = None, again: Again = PLAIN
+) -> Looked:
     """Ask all nodes at once; ``now_s`` is the operator's clock, in seconds since 1970.
 
-    What machines said is kept in the operator's folder. ``own`` is the nonce of whoever asks.
+    What machines said is kept in the operator's folder. ``own`` is the nonce of whoever asks, ``again`` what the
+    commands that are proposed repeat.
     """
     answers = await reach.each(lambda node: _look_at(node, target))
     failed = {name: answer for name, answer in answers.items() if isinstance(answer, DeriveError)}
     looks = {name: answer for name, answer in answers.items() if not isinstance(answer, DeriveError)}
     for name, one in looks.items():
-        kept.write_facts(name, now_s, one.facts, one.engine)
+        with suppress(DeriveError):  # a look that nobody can keep is worth as much
+            kept.write_facts(name, now_s, one.facts, one.engine)
     damaged = {name: one.state.damaged for name, one in looks.items() if one.state.damaged is not None}
-    return Looked(seen=_seen(target, looks, now_s, own), failed=failed, damaged=damaged)
+    return Looked(seen=_seen(target, looks, now_s, own, again), failed=failed, damaged=damaged)
 
 
 async def _look_at(node: Node, target: Target) -> NodeLook:
     folder, service = target.bundle.site.folder, target.service
-    (said, seen_ns), state, lease, (engine, containers) = await asyncio.gather(
+    (said, seen_ns), state, (lease, _), (engine, containers) = await asyncio.gather(
         _facts(node, target),
         read_state(node, folder, service),
-        read_lease(node, folder),
+        lease_or_damage(node, folder),
         _engine(node),
     )
     return NodeLook(facts=said, engine=engine, containers=containers, state=state, lease=lease, seen_ns=seen_ns)
@@ -111,7 +119,7 @@ def _wanted(target: Target, rank: int) -> Wanted:
     )
 
 
-def _seen(target: Target, looks: Mapping[str, NodeLook], now_s: int, own: str | None) -> Seen:
+def _seen(target: Target, looks: Mapping[str, NodeLook], now_s: int, own: str | None, again: Again) -> Seen:
     states = {name: one.state.state for name, one in looks.items()}
     containers = {name: one.containers for name, one in looks.items()}
     leases = {name: _lease(one.lease, own) for name, one in looks.items()}
@@ -121,11 +129,17 @@ def _seen(target: Target, looks: Mapping[str, NodeLook], now_s: int, own: str | 
         {name: containers.get(name) for name in every},
         {name: leases.get(name) for name in every},
         service=target.service,
+        again=again,
     )
     return Seen(
         machines={name: machine(name, one.facts, one.engine, seen_ns=one.seen_ns) for name, one in looks.items()},
         containers=containers,
-        states=states,
+        # What a node forgot, the others remember: what ran is not lost with one file.
+        states=mended(
+            states,
+            {name: {*one.state.launches, *launches_of(one.containers, target.service)} for name, one in looks.items()},
+            {name: one.state.link for name, one in looks.items()},
+        ),
         moves=dict.fromkeys(looks),
         situation=situation,
         seen_s=now_s,
@@ -156,7 +170,7 @@ def stored(target: Target, kept: Kept) -> Seen | None:
         if one is None:
             continue
         try:
-            machines[name] = machine(name, one.facts, one.engine, seen_ns=one.seen_s * 10**9)
+            machines[name] = _without_skew(machine(name, one.facts, one.engine, seen_ns=one.seen_s * 10**9))
         except Corrupt:
             continue  # written by an earlier derive: the next look replaces it
     if not machines:
@@ -169,3 +183,8 @@ def stored(target: Target, kept: Kept) -> Seen | None:
         situation=None,
         seen_s=min(found[name].seen_s for name in machines),
     )
+
+
+def _without_skew(one: Machine) -> Machine:
+    """Return a machine of which it is not known what its clock is ahead: when it was asked is kept in whole seconds."""
+    return replace(one, seen_ns=one.clock_ns)

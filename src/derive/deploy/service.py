@@ -14,6 +14,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from derive.deploy import policy
+from derive.deploy.again import Again
 from derive.deploy.consents import Consent
 from derive.deploy.deploys import read_deploys
 from derive.deploy.kept import Kept
@@ -62,6 +63,8 @@ class Prepared:
     aimed: Aimed
     asked: Asked
     kept: Kept
+    absent: DeriveError | None = None
+    """Why the image is not to be had from the store, None where it is."""
 
 
 def prepare(wish: Wish) -> Prepared:
@@ -74,6 +77,9 @@ def prepare(wish: Wish) -> Prepared:
     kept = Kept.of(aimed.site.site.name, wish.environ)
     experiment = Consent.EXPERIMENT in wish.consents
     history, notes = recorded(kept)
+    release, served = aimed.known.release, aimed.target.served
+    name = next((one.name for one in release.images.values() if one.digest == served.image), release.default_image)
+    absent = absent_image(wish.store, served, name, aimed.target.bundle.resolved.platform)
     asked = Asked(
         target=aimed.target,
         site=aimed.site,
@@ -83,8 +89,34 @@ def prepare(wish: Wish) -> Prepared:
         adopt=wish.adopt,
         notes=(*aimed.notes, *notes),
         only_ahead=wish.only_ahead,
+        lacks=() if absent is None else absent.problems(),
+        again=Again(site=wish.site, published=wish.branch, adopt=wish.adopt, consents=wish.consents),
     )
-    return Prepared(wish=wish, aimed=aimed, asked=asked, kept=kept)
+    return Prepared(wish=wish, aimed=aimed, asked=asked, kept=kept, absent=absent)
+
+
+def absent_image(store: Path, served: Served, name: str, platform: str) -> DeriveError | None:
+    """Return that the store does not hold an image whole, with what brings it; None where it does.
+
+    ``name`` is what the release calls the image. A deploy takes the guard, too, out of it, so that it must be here also
+    where every node has it.
+    """
+    from derive.deploy.stored_image import stored_image
+    from derive.store.local import LocalStore
+
+    try:
+        with LocalStore(store, reading=True) as opened:
+            stored_image(opened, served.image)
+    except Missing as error:
+        hint = (
+            f"derive it: derive image {name} --platform {platform}; "
+            f"or bring it: derive pull REPOSITORY@{served.image} --platform {platform}"
+        )
+        where, detail = f"release:{served.release}", error.problems()[0].detail
+        return Missing(f"the store does not hold its image {served.image}", where=where, detail=detail, hint=hint)
+    except DeriveError as error:
+        return error
+    return None
 
 
 def recorded(kept: Kept) -> tuple[tuple[Deployed, ...], tuple[str, ...]]:
@@ -93,7 +125,7 @@ def recorded(kept: Kept) -> tuple[tuple[Deployed, ...], tuple[str, ...]]:
         return read_deploys(kept.folder), ()
     except DeriveError as error:
         one = error.problems()[0]
-        return (), (f"the records of deploys cannot be read: {kept.folder}/{one.where}: {one.message}",)
+        return (), (f"the records of deploys cannot be read: {one.where}: {one.message}",)
 
 
 def plan_stored(prepared: Prepared) -> Plan:
@@ -115,38 +147,45 @@ async def plan_seen(prepared: Prepared) -> tuple[Plan, tuple[DeriveError, ...]]:
     async with reach(prepared.aimed.site.site, require_all=False) as reached:
         if reached.unreachable:
             return plan_stored(prepared), tuple(reached.unreachable.values())
-        looked = await look(reached, target, prepared.kept, int(time.time()))
+        looked = await look(reached, target, prepared.kept, int(time.time()), again=prepared.asked.again)
         if looked.failed:
             return plan_stored(prepared), tuple(looked.failed.values())
-        moves = await moves_of(reached, target, prepared.wish.store)
-    return planned(prepared.asked, replace(looked.seen, moves=moves)), ()
+        seen = looked.seen
+        if prepared.absent is None:
+            seen = replace(seen, moves=await moves_of(reached, target, prepared.wish.store))
+    return planned(prepared.asked, seen), ()
 
 
 async def moves_of(reached: Reach, target: Target, store: Path) -> dict[str, int | None]:
-    """Return the bytes of the image that each node has still to get; None where that is not to be known."""
+    """Return the bytes of the image that each node has still to get; None where a node does not say."""
     from derive.deploy.distribute import missing, sought
     from derive.store.local import LocalStore
 
-    try:
-        with LocalStore(store, reading=True) as opened:
-            found = await missing(reached, sought(target, opened), opened)
-    except Missing:
-        return dict.fromkeys(reached.names)
+    with LocalStore(store, reading=True) as opened:
+        found = await missing(reached, sought(target, opened), opened)
     return {name: None if isinstance(one, DeriveError) else one for name, one in found.items()}
 
 
 def require_local(prepared: Prepared) -> None:
-    """Refuse what records, recipe or bundle refuse, before any node is asked: raises Refused with all of it."""
-    refusals = policy.refusals(prepared.asked.target, prepared.asked.standing, experiment=prepared.asked.is_experiment)
+    """Refuse what records, recipe or bundle refuse, and what this machine lacks for it, before any node is asked.
+
+    Raises:
+        Refused: with all of it.
+        Missing, Corrupt: where nothing is in the way but that the image is not in the store.
+    """
+    asked = prepared.asked
+    refusals = policy.refusals(asked.target, asked.standing, experiment=asked.is_experiment)
     if refusals:
-        raise Refused(refusals)
+        raise Refused((*refusals, *asked.lacks))
+    if prepared.absent is not None:
+        raise prepared.absent
 
 
 async def apply(prepared: Prepared, say: Callable[[str], None], by: str, what: str) -> Ended:
     """Deploy, or only bring image and files to the nodes; how it ended is the answer.
 
     Raises:
-        Refused: when the project refuses it, before any node is asked.
+        Refused, Missing, Corrupt: as :func:`require_local`, before any node is asked.
         DeriveError: when the nodes are not reached.
     """
     require_local(prepared)

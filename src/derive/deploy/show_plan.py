@@ -106,7 +106,7 @@ def _back(plan: Plan) -> str:
         return f"back to what ran: {', '.join(plan.aside)}"
     if not all(one.is_looked_at for one in plan.nodes):
         return "back to what serves then"
-    return "the service is stopped: nothing runs that it could go back to"
+    return "the service is stopped, as it is now: nothing runs that it could go back to"
 
 
 def _warnings(findings: Iterable[Finding]) -> Iterator[str]:
@@ -129,11 +129,10 @@ def _problems(plan: Plan, width: int | None) -> list[str]:
 
 
 def _last(plan: Plan) -> str:
-    served = plan.served
     options = sorted({one.consent.value for one in plan.needed} | {one.value for one in plan.given})
     if plan.only_ahead:
         options = ["--pull-only", *(one for one in options if one == Consent.EXPERIMENT.value)]
-    command = " ".join((f"derive deploy {served.release} --shape {served.shape} --apply", *options))
+    command = plan.again.deploy(plan.served, options, adopts=not plan.only_ahead)
     already = "this runs already; " if plan.is_running and not plan.only_ahead else ""
     if not plan.may_apply:
         return f"{already}as it is, this plan cannot be applied"

@@ -14,17 +14,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from derive.canonical import Json
-from derive.deploy.guard_records import GuardKill
+from derive.deploy.again import PLAIN, Again
+from derive.deploy.consents import is_aside
+from derive.deploy.guard_records import GuardKill, guard_ended
 from derive.deploy.incident import RankSeen, exit_text
 from derive.deploy.kernel_log import KernelKill
 from derive.deploy.model import Container, GuardSeen, NodeState, Served
-from derive.deploy.recovery import Kind, LeaseSeen, NodeRuns, Situation, judge
+from derive.deploy.recovery import UP, Kind, LeaseSeen, NodeRuns, Situation, judge
+from derive.deploy.recovery_known import STOPPED
 from derive.render.plan import LAUNCH_BUNDLE_LABEL
 from derive.words import columns, duration_text
 
 _RIGHT: Final = frozenset({1})
 _HEADER: Final = ("node", "rank", "release", "launch", "container", "since (UTC)", "image", "guard")
-_WELL: Final = frozenset({Kind.SERVING, Kind.STOPPED, Kind.NOTHING})
+_WELL: Final = frozenset({Kind.SERVING, Kind.STOPPED, Kind.NOTHING, Kind.DEPLOYING})
+"""One that deploys sees to it that all is well in the end: it is waited for."""
 _NOTHING: Final = "-"
 
 
@@ -70,16 +74,20 @@ class NodeSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """A service at a site. ``amiss`` are what is not as it should be, by node; empty where all is well."""
+    """A service at a site. ``amiss`` are what is not as it should be, by node; empty where all is well.
+
+    ``again`` is what commands that are proposed repeat.
+    """
 
     service: str
     situation: Situation
     seen: tuple[NodeSeen, ...]
     amiss: tuple[tuple[str, str], ...]
+    again: Again = PLAIN
 
     @property
     def is_well(self) -> bool:
-        """Say whether nothing is to be done: all serve the same and are guarded, or nothing is to run."""
+        """Say whether nothing is to be done: all serve the same and are guarded, nothing is to run, or one deploys."""
         return self.situation.kind in _WELL and not self.amiss
 
     @property
@@ -101,17 +109,20 @@ class Status:
         }
 
 
-def status(service: str, seen: Sequence[NodeSeen]) -> Status:
-    """Judge what was seen of a service; nodes in order of rank."""
+def status(service: str, seen: Sequence[NodeSeen], *, again: Again = PLAIN) -> Status:
+    """Judge what was seen of a service; nodes in order of rank. ``again`` is what proposed commands repeat."""
     situation = judge(
         {one.node: one.state for one in seen},
         {one.node: None if one.trouble else one.containers for one in seen},
         {one.node: one.lease for one in seen},
         service=service,
+        again=again,
     )
-    expects = situation.kind in (Kind.SERVING, Kind.MIXED, Kind.FAILED, Kind.UNKNOWN)
+    # Where not all can be asked, what those that answer remember says whether it is to run.
+    to_run = any(one.state is not None and one.state.step != STOPPED for one in seen if one.trouble is None)
+    expects = situation.kind in (Kind.SERVING, Kind.MIXED, Kind.FAILED) or (situation.kind is Kind.UNKNOWN and to_run)
     amiss = [(one.node, what) for one in seen for what in _amiss(one, service, expects=expects)]
-    return Status(service=service, situation=situation, seen=tuple(seen), amiss=tuple(amiss))
+    return Status(service=service, situation=situation, seen=tuple(seen), amiss=tuple(amiss), again=again)
 
 
 def status_text(found: Status) -> str:
@@ -130,7 +141,7 @@ def _next(found: Status) -> str:
     """Return what to do next: what a situation says, unless all nodes serve and something is amiss all the same."""
     served = found.situation.served
     if found.situation.kind is Kind.SERVING and found.amiss and served is not None:
-        return f"mend that, or deploy it again: derive deploy {served.release} --shape {served.shape} --apply --replace"
+        return f"mend that, or deploy it again: {found.again.deploy(served, ('--replace',))}"
     return found.situation.next
 
 
@@ -140,7 +151,7 @@ def services_of(seen: Iterable[NodeSeen], states: Iterable[str]) -> tuple[str, .
         one.name
         for node in seen
         for one in node.containers
-        if one.labels.get(LAUNCH_BUNDLE_LABEL) and not one.name.endswith("-before-derive")
+        if one.labels.get(LAUNCH_BUNDLE_LABEL) and not is_aside(one.name)
     }
     return tuple(sorted(running | set(states)))
 
@@ -163,6 +174,10 @@ def _amiss(one: NodeSeen, service: str, *, expects: bool) -> Iterable[str]:
         return
     if one.damaged is not None:
         yield one.damaged
+    for aside in one.containers:
+        if is_aside(aside.name) and aside.state in UP:
+            ends = f"derive stop --container {aside.name} --apply"
+            yield f"{aside.name}, which was moved aside, runs again, and nothing guards it: {ends}"
     found, current = one.container(service), None if one.state is None else one.state.current
     if found is None:
         if expects:
@@ -182,7 +197,8 @@ def _amiss(one: NodeSeen, service: str, *, expects: bool) -> Iterable[str]:
 def _guarded(guards: Sequence[GuardSeen], service: str) -> Iterable[str]:
     alive = {guard.phase for guard in guards if guard.alive}
     if not alive:
-        yield "the container runs without a memory guard"
+        why = guard_ended(guards)
+        yield f"the container runs without a memory guard{f': {why}' if why else ''}"
     elif "steady" not in alive and any(guard.phase == "steady" for guard in guards):
         hint = f"sudo systemctl start derive-{service}-guard-steady, or deploy it again"
         yield f"it is guarded as while it starts, and the steady guard is not at work: {hint}"

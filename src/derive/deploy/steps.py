@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from derive.deploy import arming, engines
-from derive.deploy.effects import prune, put_tree
+from derive.deploy.effects import prune, put_tree, renew_lease
 from derive.deploy.guard import take_guard
 from derive.deploy.machine import unheld_by
 from derive.deploy.model import Step
@@ -92,6 +92,7 @@ async def _stop_stray(work: Work, node: Node, seconds: int) -> bool:
     found = await node.ask(engines.containers, [work.service])
     if not any(is_of_a_deploy(one) for one in found):
         return False
+    await renew_lease(node, work.held.fence)
     return await node.ask(engines.stop, work.service, seconds)
 
 
@@ -233,6 +234,7 @@ async def take_down(work: Work, node: Node) -> str:
     found = await node.ask(engines.containers, [work.service])
     if not any(is_of_a_deploy(one) for one in found):
         return "no container"
+    await renew_lease(node, work.held.fence)  # an engine asks for no lease, and what is there may be a successor's
     await node.ask(engines.remove, work.service, force=True)
     return "container stopped and removed"
 

@@ -17,9 +17,9 @@ from derive.canonical import CanonicalError, decode, sha256
 from derive.deploy import engines, evidence, steps
 from derive.deploy.effects import read_files, remove_units, run_fenced
 from derive.deploy.evidence import unit_names
-from derive.deploy.former import STOPPED, Stood, changes_machines
+from derive.deploy.former import STOPPED, changes_machines
 from derive.deploy.guard import GuardFile
-from derive.deploy.model import Target
+from derive.deploy.model import Stood, Target
 from derive.deploy.node_errors import Fenced
 from derive.deploy.room import put_back
 from derive.deploy.situation import UP
@@ -78,11 +78,18 @@ async def go_back(work: Work, failed: Step) -> Back:
             await _bring_back(work, back)
         else:
             await _leave_stopped(work, back)
+            if former.lost:
+                back.errors.setdefault("", _lost())
         _gather(back, troubles)
     if not back.is_whole:
         await _note_failure(work, back)
     work.say(STEP, f"done: {text_of(back.to)}" if back.is_whole else "failed")
     return back
+
+
+def _lost() -> DeriveError:
+    message = "what ran is stopped, and not started again: no release is known that ran well on every node"
+    return DeriveError(message, hint="see what the nodes remember: derive status --json")
 
 
 def text_of(served: Served | None) -> str:
@@ -196,7 +203,7 @@ async def _write_failure(work: Work, back: Back, node: Node) -> None:
 async def _left_with(work: Work, node: Node) -> str:
     """Say what a node runs of the service, and what waits there to get its name back."""
     others = () if work.former is None else work.former.others
-    aside = [one for one in others if one.node == node.name and one.kind is Stood.CONTAINER]
+    aside = [one for one in others if one.node == node.name and one.kind is Stood.CONTAINER and not one.was_aside]
     found = {one.name: one for one in await node.ask(engines.containers, [work.service, *(o.aside for o in aside)])}
     kept = [f"{one.name} is kept as {one.aside}" for one in aside if one.aside in found]
     return "; ".join((_runs(work, found.get(work.service)), *kept))

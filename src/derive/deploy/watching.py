@@ -17,12 +17,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from derive.deploy import arming, engines, evidence, preflight, steps
+from derive.deploy.again import PLAIN, Again
 from derive.deploy.died import who_died
-from derive.deploy.effects import new_nonce, read_state, this_process
+from derive.deploy.effects import new_nonce, read_state, renew_lease, this_process
 from derive.deploy.former import Former
 from derive.deploy.held import hold
 from derive.deploy.incident import Death, Incident
 from derive.deploy.interrupts import GIVE_UP, interrupts
+from derive.deploy.ledger import Ledger
 from derive.deploy.look import lookout
 from derive.deploy.model import Step
 from derive.deploy.node_errors import Fenced, NodeError, SeveralNodes
@@ -59,7 +61,7 @@ _TRIES, _PAUSE_S = 3, 5.0
 class Watch:
     """What is watched, how often (``interval_s``), and what a restart is made with.
 
-    ``aim`` renders the release that serves; ``say`` is told lines for people.
+    ``aim`` renders the release that serves; ``say`` is told lines for people; ``again`` is what commands repeat.
     """
 
     site: SiteInput
@@ -70,6 +72,7 @@ class Watch:
     means: Means
     say: Callable[[str], None]
     aim: Callable[[Served], Target]
+    again: Again = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,8 @@ async def watch(given: Watch) -> None:
     Raises:
         CheckFailed: then, with who died first and of what.
     """
+    ledger = Ledger(given.means.kept, given.service, given.say)
+    ledger.read()
     async with lookout(given.site.site, given.settings) as nodes:
         said, target = "", None
         while True:
@@ -95,7 +100,7 @@ async def watch(given: Watch) -> None:
             if not isinstance(verdict, Paused) and (target is None or target.served != verdict.served):
                 target = await asyncio.to_thread(_aimed, given, verdict.served)
             if isinstance(verdict, Died) and target is not None:
-                text = await _ended(given, nodes, verdict, target)
+                text = await _ended(given, nodes, verdict, target, ledger)
             else:
                 text = verdict.text
             if text != said:
@@ -118,12 +123,12 @@ def _aimed(given: Watch, served: Served) -> Target:
     target = given.aim(served)
     if target.served.launch_bundle != served.launch_bundle:
         detail = expected_got(served.launch_bundle, target.served.launch_bundle)
-        hint = f"deploy it as it is now: derive deploy {served.release} --shape {served.shape} --apply --replace"
+        hint = f"deploy it as it is now: {given.again.deploy(served, ('--replace',))}"
         raise CheckFailed(f"{served.release} renders to another launch than was deployed", detail=detail, hint=hint)
     return target
 
 
-async def _ended(given: Watch, nodes: Lookout, died: Died, target: Target) -> str:
+async def _ended(given: Watch, nodes: Lookout, died: Died, target: Target, ledger: Ledger) -> str:
     """Stop all ranks, write the incident down, and start again or raise."""
     found = await who_died(nodes, given.service, died.deaths)
     if not found:
@@ -139,7 +144,7 @@ async def _ended(given: Watch, nodes: Lookout, died: Died, target: Target) -> st
         async with _at_work(given, target, {one.node for one in found if one.kind == "lost"}, lambda: cut(1)) as work:
             for line in died_lines(found, {node.name: node.rank for node in given.site.site.nodes}):
                 given.say(f"{given.service}: {line}")
-            under_way.append(asyncio.create_task(_settle(given, work, found)))
+            under_way.append(asyncio.create_task(_settle(given, work, found, ledger)))
             with interrupts(cut):
                 await _settled(given, under_way, work)
     except (NodeError, SeveralNodes) as error:
@@ -157,7 +162,7 @@ async def _settled(given: Watch, under_way: list[asyncio.Task[None]], work: Work
             work.held.check()
     else:
         return
-    lost, hint = work.held.lost, "see what to do: derive status"
+    lost, hint = work.held.lost, f"see what to do: {given.again.command('derive status')}"
     why = "interrupted" if lost is None else lost.message
     given.say(f"{given.service}: {why}: all ranks are stopped; the third Ctrl-C gives that up")
     under_way.append(asyncio.create_task(_stop_for_good(work)))
@@ -177,23 +182,20 @@ async def _stop_for_good(work: Work) -> None:
     await _give_up(work)
 
 
-async def _settle(given: Watch, work: Work, found: tuple[Death, ...]) -> None:
+async def _settle(given: Watch, work: Work, found: tuple[Death, ...], ledger: Ledger) -> None:
     """Decide, restart, and decide again for as long as a restart fails and the budget lasts."""
     stopped = await _stop(work)
     while True:
         logs = await evidence.keep(work, "incident")
         findings = () if any(one.kind == "lost" for one in found) else await _findings_that_stay(given, work)
-        spent = given.budget.spent(
-            (one.body for one in given.means.kept.incidents()), given.service, given.means.now_s()
-        )
+        spent = given.budget.spent(ledger.bodies(), given.service, given.means.now_s())
         decided, why = decide(found, given.budget, spent, findings)
         incident = _incident(given, work, found, _Decided(decided, why, spent), stopped, logs)
-        record = given.means.kept.add_incident(given.service, incident.body())
-        given.say(f"{given.service}: {why}; written down: {record}")
+        given.say(f"{given.service}: {why}; {ledger.add(incident.body())}")
         if decided != RESTART:
             await _give_up(work)
             raise _spent(given, found, why, logs)
-        failure = await _restarted(given, work)
+        failure = await _restarted(given, work, ledger)
         if failure is None:
             return
         if _is_fenced(failure):
@@ -203,7 +205,7 @@ async def _settle(given: Watch, work: Work, found: tuple[Death, ...]) -> None:
         stopped = await _stop(work)
 
 
-async def _restarted(given: Watch, work: Work) -> DeriveError | None:
+async def _restarted(given: Watch, work: Work, ledger: Ledger) -> DeriveError | None:
     """Bring the release up by the steps of a deploy; returns what failed."""
     began = given.means.clock()
     try:
@@ -220,7 +222,7 @@ async def _restarted(given: Watch, work: Work) -> DeriveError | None:
         return error
     body: dict[str, Json] = {"event": "restarted", "service": given.service, "at_s": given.means.now_s()}
     body |= {"nodes": dict(ids), "took_ns": given.means.clock() - began}
-    given.means.kept.add_incident(given.service, body)
+    ledger.add(body)
     return None
 
 
@@ -233,6 +235,7 @@ async def _stop(work: Work) -> dict[str, str | None]:
         await arming.stop(node, work.service, fence=work.held.fence, seconds=seconds)
         if any(steps.is_of_a_deploy(one) for one in await node.ask(engines.containers, [work.service])):
             # One that somebody started past its unit has the name all the same, and nothing guards it.
+            await renew_lease(node, work.held.fence)
             await node.ask(engines.stop, work.service, seconds)
         if forgets is not None:
             raise forgets
@@ -361,5 +364,6 @@ def _is_fenced(error: DeriveError) -> bool:
 def _spent(given: Watch, found: tuple[Death, ...], why: str, logs: Path | None) -> CheckFailed:
     names = {node.name: node.rank for node in given.site.site.nodes}
     detail = [*died_lines(found, names), *([] if logs is None else [f"logs: {logs}"])]
-    hint = f"read why: derive logs {found[0].node} --former; then see what to do: derive status"
+    logs_of = given.again.command(f"derive logs {found[0].node} --former")
+    hint = f"read why: {logs_of}; then see what to do: {given.again.command('derive status')}"
     return CheckFailed(f"{given.service} is stopped: {why}", detail=detail, hint=hint)

@@ -48,7 +48,8 @@ def _is_registry(value: Json) -> bool:
         return False
     host, port = found["host"], found["port"]
     if is_loopback(host):
-        return port is not None and 0 < int(port) < 1 << 16
+        # One of the machine's own services must never be taken for what a deploy left behind.
+        return port is not None and 1024 <= int(port) < 1 << 16
     # Without either of the two, Docker takes the name for a folder of its own default registry.
     return port is not None or "." in host
 
@@ -61,7 +62,10 @@ HOST = pattern("a host that SSH can be given", r"[A-Za-z0-9_\[][A-Za-z0-9._:@%\]
 USER = pattern("the name of a user", r"[A-Za-z_][A-Za-z0-9_.-]*")
 INTERFACE = pattern("the name of a network interface, of 15 characters at most", r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
 DEVICE = pattern("the name of an RDMA device, as in rocep1s0f0", r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
-IMAGES = Form(expects="a registry and a folder in it, as in host:5000/derive", accepts=_is_registry)
+IMAGES = Form(
+    expects="a registry and a folder in it, as in host:5000/derive; on loopback with a port from 1024 on",
+    accepts=_is_registry,
+)
 ADDRESS = Form(expects="an IPv4 address, as in 192.0.2.11", accepts=is_address)
 SUBNET = Form(expects="an IPv4 subnet, as in 10.12.1.0/24", accepts=_is_subnet)
 HOME = Form(

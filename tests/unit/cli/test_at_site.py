@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from derive.cli.at_site import chosen, only_one
 from derive.cli.main import main
+from derive.deploy.services import chosen, only_one
 from derive.errors import InputErrors
 
 

@@ -22,7 +22,8 @@ STARTUP, STEADY = "derive-s-guard-startup.service", "derive-s-guard-steady.servi
 def answer(**changes: Any) -> dict[str, Any]:
     """Return what a node answers that has nothing of the service, with changes."""
     says = {"startup": None, "steady": None}
-    return {"systemd": True, "units": {}, "running": {}, "says": says, "supervised": None, "alive": False, **changes}
+    none: dict[str, Any] = {"units": {}, "running": {}, "halted": [], "supervised": None}
+    return {"systemd": True, **none, "says": says, "alive": False, **changes}
 
 
 def unit(load: str = "loaded", code: int = 0, status: int = 0) -> dict[str, Any]:
@@ -48,6 +49,11 @@ def test_a_guard_that_runs_says_what_its_ready_file_says_and_one_that_ended_its_
 def test_a_guard_that_a_signal_ended_has_its_number_negated() -> None:
     (seen,) = guards_in("s", answer(units={STEADY: unit(code=2, status=9)}))
     assert seen.code == -9
+
+
+def test_a_guard_that_is_halted_is_there_and_does_not_guard() -> None:
+    (seen,) = guards_in("s", answer(units={STEADY: unit()}, running={"steady": 17}, halted=["steady"]))
+    assert (seen.alive, seen.pid) == (False, 17)
 
 
 def test_a_supervisor_s_notes_name_the_guards_that_ended() -> None:

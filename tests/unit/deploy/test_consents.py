@@ -16,6 +16,7 @@ from derive.deploy.consents import (
     ShapeFacts,
     missing,
     needed,
+    restart_policy,
     running,
     running_text,
     shape_facts,
@@ -103,7 +104,7 @@ def test_a_container_of_another_name_is_in_the_way_by_what_it_has(changes: Mappi
     "changes",
     [
         {"state": "exited"},
-        {"name": "kraken-before-derive"},
+        {"name": "kraken-before-derive", "state": "exited"},
         {"arguments": ("--port", "8001"), "host": {}},
         {"arguments": ("--lines", "8000"), "host": {}},
     ],
@@ -190,3 +191,26 @@ def test_what_was_not_agreed_to_is_a_problem_with_its_option() -> None:
     (one,) = missing(wanted, {Consent.REPLACE})
     assert one.problem().hint == "where that is meant: --change-shape"
     assert missing(wanted, set(Consent)) == ()
+
+
+def test_what_was_moved_aside_and_runs_again_is_in_the_way_and_its_shape_is_nobodys() -> None:
+    there = one_more(name="kraken-before-derive", host={}, arguments=("--max-model-len", "9"))
+    ones = found(MODEL, there)
+    (one,) = ones[NODES[1]]
+    assert running_text(one) == (
+        "the container kraken-before-derive, which no deploy started, was moved aside, and runs again without a guard"
+    )
+    assert shape_running(MODEL, ones, there) is None
+
+
+@pytest.mark.parametrize(
+    ("host", "policy"),
+    [
+        ({}, "no"),
+        ({"RestartPolicy": {"Name": "", "MaximumRetryCount": 0}}, "no"),
+        ({"RestartPolicy": {"Name": "always", "MaximumRetryCount": 0}}, "always"),
+        ({"RestartPolicy": {"Name": "on-failure", "MaximumRetryCount": 3}}, "on-failure:3"),
+    ],
+)
+def test_a_restart_policy_is_one_word(host: Mapping[str, Any], policy: str) -> None:
+    assert restart_policy(container_of(PROBE.bundle.launches[0], host=host)) == policy

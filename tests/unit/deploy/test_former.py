@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from derive.canonical import Digest
-from derive.deploy.former import STOPPED, Standing, Stood, changes_machines, former_of
-from derive.deploy.model import Aside, Before, NodeState, Served, Step
+from derive.deploy.former import STOPPED, Standing, changes_machines, former_of, launches_of, mended
+from derive.deploy.model import Aside, Before, NodeState, Served, Step, Stood
 from support.deploying import container_of, target
 
 
@@ -133,3 +134,43 @@ def test_what_a_node_was_in_is_carried_from_one_deploy_that_was_cut_off_to_the_n
     again = former_of({"a": cut, "b": None}, {}, (standing,), service="probe")
     assert again.before("a") == first
     assert again.before("b").aside == ()
+
+
+def _mended(lost: NodeState | None = None, *, files: str = "1", link: str | None = "1", **others: Any) -> Any:
+    states = {"a": replace(_state("serving", "1", "0"), **others), "b": lost}
+    there = {"b": {_served(one).launch_bundle for one in files}}
+    return mended(states, there, {"b": None if link is None else _served(link).launch_bundle})["b"]
+
+
+def test_what_one_node_forgot_and_has_the_files_of_the_others_remember_for_it() -> None:
+    found = _mended()
+    assert (found.current, found.healthy, found.step) == (_served("1"), (_served("1"),), "serving")
+    assert former_of({"a": _state("serving", "1"), "b": found}, {}, (), service="probe").starts
+
+
+def test_what_a_node_was_set_up_anew_without_is_nothing_that_it_was_well_with() -> None:
+    assert _mended(files="", link=None) is None
+
+
+def test_what_a_node_remembers_itself_counts_and_what_stood_beside_another_is_not_beside_it() -> None:
+    own = _state("stop", "0")
+    assert _mended(own) == own
+    aside = Aside(kind="container", name="c", running=True, guard=None)
+    assert _mended(before=_before(running=True, aside=(aside,))).before == _before(running=True)
+
+
+def test_the_files_that_a_container_was_started_from_are_known_by_its_label() -> None:
+    launch = target().bundle.launches[0]
+    odd = container_of(launch, labels={"io.derive.launch-bundle": "x"})
+    assert launches_of((container_of(launch), odd), "probe") == {target().bundle.launch}
+    assert launches_of((container_of(launch),), "other") == frozenset()
+
+
+def test_something_that_ran_and_cannot_be_gone_back_to_is_lost_and_nothing_that_did_not() -> None:
+    launch = target().bundle.launches[0]
+    states = {"a": _state("serving", "1"), "b": None}
+    runs, ended = {"a": (container_of(launch),)}, {"a": (container_of(launch, state="exited"),)}
+    assert former_of(states, runs, (), service="probe").lost
+    assert not former_of(states, ended, (), service="probe").lost
+    assert not former_of({"a": None, "b": None}, {"a": ()}, (), service="probe").lost
+    assert not former_of({"a": _state("serving", "1")}, runs, (), service="probe").lost

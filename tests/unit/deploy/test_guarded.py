@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 from pathlib import Path
 
-from derive.deploy.node.guarded import Guard
+from derive.deploy.node.guarded import Guard, is_halted
 
 
 def test_the_word_of_a_guard_that_was_killed_is_not_taken_for_that_of_the_next(tmp_path: Path) -> None:
@@ -19,3 +22,12 @@ def test_the_word_of_a_guard_that_was_killed_is_not_taken_for_that_of_the_next(t
     finally:
         guard.process.kill()
         guard.process.wait()
+
+
+def test_a_process_that_was_halted_is_known_and_one_that_sleeps_is_none() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        assert not is_halted(process.pid)
+        process.send_signal(signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)
+        assert is_halted(process.pid)
+        process.kill()

@@ -45,9 +45,10 @@ def test_a_node_that_does_not_answer_died_when_it_last_answered() -> None:
 
 def test_a_rank_that_runs_without_any_guard_at_work_counts_as_dead() -> None:
     dead = replace(GOOD_GUARD, alive=False, code=-9)
-    startup = replace(GOOD_GUARD, phase="startup", alive=False)
+    startup = replace(GOOD_GUARD, phase="startup", alive=False, pid=None)
     (death,) = deaths([rank(0, container(), guards=(startup, dead))])
-    assert (death.kind, death.why) == ("unguarded", "its memory guard (steady) was killed by signal 9")
+    assert death.kind == "unguarded"
+    assert death.why.startswith("its memory guard (steady) was killed by signal 9")
     assert deaths([rank(0, container(), guards=(startup, GOOD_GUARD))]) == ()
 
 
@@ -84,7 +85,13 @@ def test_a_kill_by_the_memory_guard_is_told_with_its_figures() -> None:
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        (-9, "its memory guard (steady) was killed by signal 9"),
+        (
+            -9,
+            (
+                "its memory guard (steady) was killed by signal 9: "
+                "on the node: sudo journalctl --unit derive-probe-guard-steady.service"
+            ),
+        ),
         (1, "its memory guard (steady) could not guard any more, and killed it"),
         (3, "its memory guard (steady) killed it for want of memory"),
     ],

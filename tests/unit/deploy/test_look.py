@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -17,8 +17,8 @@ from derive.deploy.effects import StateSeen
 from derive.deploy.look import Lookout, ahead_of_here
 from derive.deploy.node_errors import ConnectionLost, NodeUnreachable
 from derive.deploy.remote import Ran
-from derive.errors import DeriveError
-from support.deploying import container_of, state, target
+from derive.errors import Corrupt, DeriveError
+from support.deploying import container_of, served, state, target
 
 TARGET = target()
 NAMES = tuple(launch.node for launch in TARGET.bundle.launches)
@@ -36,7 +36,10 @@ class FakeNode:
     hangs: bool = False
     opens: Callable[[], Coroutine[Any, Any, None]] | None = None
     connects: int = 0
-    link: Digest | None = None
+    link: Digest | None = field(default_factory=lambda: served().launch_bundle)
+    odd: str | None = None
+    damaged: str | None = None
+    lease: Exception | None = None
 
     async def connect(self) -> None:
         self.connects += 1
@@ -58,16 +61,18 @@ class FakeNode:
 @pytest.fixture
 def nodes(monkeypatch: pytest.MonkeyPatch) -> list[FakeNode]:
     async def read_state(node: FakeNode, *_: object) -> StateSeen:
-        return StateSeen(state=state(), damaged=None, link=node.link, launches=())
+        known = state() if node.damaged is None else None
+        return StateSeen(state=known, damaged=node.damaged, link=node.link, launches=(), odd=node.odd)
 
-    async def nothing(*_: object) -> Any:
-        return None
+    async def read_lease(node: FakeNode, *_: object) -> Any:
+        if node.lease is not None:
+            raise node.lease
 
     async def guards(*_: object) -> Any:
         return ()
 
     monkeypatch.setattr(look, "read_state", read_state)
-    monkeypatch.setattr(look, "read_lease", nothing)
+    monkeypatch.setattr(look, "read_lease", read_lease)
     monkeypatch.setattr(look, "guards_seen", guards)
     monkeypatch.setattr(look, "OPEN_S", 0.01)
     monkeypatch.setattr(look, "LOOK_S", 0.05)
@@ -154,6 +159,30 @@ def test_a_link_that_leads_elsewhere_than_the_state_says_is_damage(nodes: list[F
         said = (await out.look("probe"))[0].damaged
         assert said is not None
         assert said.startswith("its link leads to the launch 999999999999, and its state says ")
+
+    run(nodes, check)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"link": None}, "/probe/current is gone"),
+        ({"link": None, "odd": "is a folder"}, "/probe/current is a folder"),
+        ({"damaged": "cannot be read as JSON"}, "/probe/state.json cannot be read (cannot be read as JSON): the next"),
+        ({"lease": Corrupt("/x/lease.json is no lease")}, "takes it over: /x/lease.json is no lease"),
+    ],
+    ids=["no link", "a folder", "state", "lease"],
+)
+def test_a_damaged_file_is_named_and_hides_nothing_of_what_runs(
+    nodes: list[FakeNode], changes: dict[str, Any], said: str
+) -> None:
+    async def check(out: Lookout) -> None:
+        for name, value in changes.items():
+            setattr(nodes[0], name, value)
+        found = (await out.look("probe"))[0]
+        assert found.trouble is None
+        assert said in (found.damaged or "")
+        assert found.container("probe") is not None
 
     run(nodes, check)
 

@@ -14,6 +14,7 @@ import pytest
 
 from derive.canonical import Json
 from derive.deploy.effects import this_process
+from derive.deploy.node import common
 from derive.deploy.node.common import Refused, document
 from derive.deploy.programs import COMMAND, payload
 from support.node_programs import NONCE, do, killed_everywhere, refused
@@ -88,7 +89,10 @@ def test_one_that_its_successor_knows_to_be_gone_is_replaced_by_nonce_alone(fold
     assert do("lease-take", lease="second", replaces="first", **given)["why"] == "owner gone"
 
 
-def test_after_a_reboot_the_time_of_day_says_whether_it_still_holds(folder: Path) -> None:
+def test_after_a_reboot_the_time_of_day_says_whether_it_still_holds(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(common, "boot_ms", lambda: 5000)
     take(folder, "first")
     edit(folder, **{"boot-id": "an earlier boot", "expires-boot_ms": 0})
     with pytest.raises(Refused, match="deploys to this node"):
@@ -97,8 +101,20 @@ def test_after_a_reboot_the_time_of_day_says_whether_it_still_holds(folder: Path
     assert take(folder, "second")["why"] == "expired"
 
 
+def test_after_a_reboot_it_holds_no_longer_than_it_was_granted_for_whatever_the_clock_was_set_to(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take(folder, "first")
+    edit(folder, **{"boot-id": "an earlier boot", "expires_s": int(time.time()) + 10**8})
+    monkeypatch.setattr(common, "boot_ms", lambda: 20_000)
+    assert do("lease-read", folder=str(folder))["lease"]["left_s"] == 40
+    monkeypatch.setattr(common, "boot_ms", lambda: 61_000)
+    assert take(folder, "second")["why"] == "expired"
+
+
 def test_one_whose_process_ran_on_this_machine_before_its_reboot_is_taken_over(folder: Path) -> None:
-    take(folder, "first", **{"boot-id": "an earlier boot"})
+    owner: dict[str, Any] = {"boot-id": "an earlier boot"}
+    take(folder, "first", **owner)
     edit(folder, **{"boot-id": "an earlier boot", "expires-boot_ms": 0})
     assert take(folder, "second")["why"] == "owner gone"
 
@@ -113,16 +129,53 @@ def test_it_is_freed_by_its_holder_alone(folder: Path) -> None:
     take(folder, "first")
     assert do("lease-free", folder=str(folder), lease="second") == {"freed": False}
     assert do("lease-free", folder=str(folder), lease="first") == {"freed": True}
-    assert do("lease-read", folder=str(folder)) == {"lease": None}
+    assert do("lease-read", folder=str(folder)) == {"lease": None, "damaged": None}
     assert do("lease-free", folder=str(folder), lease="first") == {"freed": False}
 
 
-def test_one_that_cannot_be_read_is_nobodys_to_take(folder: Path) -> None:
+def damage(folder: Path, how: str) -> None:
+    """Make a lease what no program of ours would have written."""
     take(folder, "first")
-    (folder / "lease.json").write_text("{")
-    with pytest.raises(Refused, match=r"lease\.json is no lease") as caught:
-        take(folder, "second")
-    assert caught.value.answer["hint"] == "remove it once nobody deploys to this node"
+    whole = json.loads((folder / "lease.json").read_text())
+    owner = whole["owner"]
+    texts = {
+        "empty": "",
+        "truncated": json.dumps(whole)[:40],
+        "a list": "[]",
+        "deep": "[" * 100_000,
+        "no time": json.dumps({**whole, "expires-boot_ms": None}),
+        "for ever": json.dumps({**whole, "expires-boot_ms": 2**50}),
+        "half an owner": json.dumps({**whole, "owner": {"pid": owner["pid"]}}),
+        "an odd owner": json.dumps({**whole, "owner": {**owner, "pid": "one"}}),
+    }
+    (folder / "lease.json").unlink()
+    if how == "a folder":
+        (folder / "lease.json").mkdir()
+    else:
+        (folder / "lease.json").write_text(texts[how])
+
+
+DAMAGE = ["empty", "truncated", "a list", "deep", "no time", "for ever", "half an owner", "an odd owner", "a folder"]
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_one_that_cannot_be_read_is_told_and_taken_over_once_its_holder_would_have_renewed_it(
+    folder: Path, how: str
+) -> None:
+    damage(folder, how)
+    said = do("lease-read", folder=str(folder))
+    assert said["lease"] is None
+    assert "lease.json is no lease" in said["damaged"]
+    assert "it may be held for" in said["damaged"]
+    given = {"folder": str(folder), "owner": this_process("a test").document(), "seconds": 60}
+    answer = refused("lease-take", lease="second", **given)
+    assert answer["kind"] == "lease-held"
+    assert "taken over" in answer["hint"]
+    for written in (time.time() - 61, time.time() + 10**6):
+        os.utime(folder / "lease.json", (written, written))
+        assert "it may be held" not in do("lease-read", folder=str(folder))["damaged"]
+    second = take(folder, "second")
+    assert (second["why"], second["former"], second["lease"]["nonce"]) == ("damaged", None, "second")
 
 
 CHANGES: dict[str, dict[str, Any]] = {

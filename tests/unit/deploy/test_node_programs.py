@@ -64,7 +64,7 @@ def test_words_before_the_answer_are_no_answer(tmp_path: Path) -> None:
     assert read_answer(told) == {"done": 1}
     assert read_answer(b"Welcome!\n") is None
     assert read_answer(b"\nderive-answer {\n") is None
-    assert answered("lease-read", folder=str(tmp_path)) == {"done": {"lease": None}}
+    assert answered("lease-read", folder=str(tmp_path)) == {"done": {"lease": None, "damaged": None}}
 
 
 def test_an_error_of_the_file_system_is_a_refusal_with_a_next_step(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def seen(site: Path) -> Any:
 
 
 def test_nothing_is_known_of_a_service_that_never_was_there(tmp_path: Path) -> None:
-    nothing: dict[str, Any] = {"state": None, "damaged": None, "link": None, "launches": []}
+    nothing: dict[str, Any] = {"state": None, "damaged": None, "link": None, "odd": None, "launches": []}
     assert do("state-read", folder=str(tmp_path), service="s") == nothing
     assert do("states-read", folder=str(tmp_path)) == {}
 
@@ -41,7 +42,7 @@ def test_the_link_leads_to_the_launch_and_the_former_is_told(site: Path) -> None
     assert do("activate", **given(site, OLD, step="one")) == {"former": None}
     assert do("activate", **given(site, NEW, step="two")) == {"former": OLD}
     assert (site / "s" / "current").resolve() == site / "s" / "launches" / NEW
-    assert seen(site) == {"state": {"step": "two"}, "damaged": None, "link": NEW, "launches": [OLD, NEW]}
+    assert seen(site) == {"state": {"step": "two"}, "damaged": None, "link": NEW, "odd": None, "launches": [OLD, NEW]}
 
 
 def test_done_twice_it_is_as_done_once(site: Path) -> None:
@@ -65,10 +66,39 @@ def test_a_link_is_removed_when_nothing_is_to_run(site: Path) -> None:
     assert (seen(site)["link"], seen(site)["state"]) == (None, {"step": "stopped"})
 
 
-def test_a_folder_where_the_link_should_be_is_left_alone(site: Path) -> None:
-    (site / "s" / "current").mkdir()
-    assert "is no link" in refused("activate", **given(site, OLD, step="one"))["message"]
-    assert (site / "s" / "current").is_dir()
+def test_a_folder_in_the_place_of_link_or_state_is_kept_under_another_name_and_stands_in_no_ones_way(
+    site: Path,
+) -> None:
+    for name in ("current", "state.json"):
+        (site / "s" / name / "whose").mkdir(parents=True)
+    do("activate", **given(site, OLD, step="one"))
+    assert (seen(site)["link"], seen(site)["state"]) == (OLD, {"step": "one"})
+    assert (site / "s" / "current.odd-1" / "whose").is_dir()
+    assert (site / "s" / "state.json.odd-1" / "whose").is_dir()
+
+
+def test_a_link_that_is_none_or_leads_nowhere_is_told(site: Path) -> None:
+    link = site / "s" / "current"
+    for target, said in ((OLD, None), ("03" * 32, "leads to a launch that is not there"), ("x", "leads to no launch")):
+        link.symlink_to(f"launches/{target}")
+        assert seen(site)["odd"] == said
+        link.unlink()
+    link.mkdir()
+    assert seen(site)["odd"] == "is a folder"
+
+
+@pytest.mark.parametrize("data", [b"[" * 100_000, b"", b'{"at_s":' + b"9" * 5000 + b"}"], ids=["deep", "empty", "long"])
+def test_whatever_stands_in_a_state_the_rest_is_told(site: Path, data: bytes) -> None:
+    do("activate", **given(site, OLD, step="one"))
+    (site / "s" / "state.json").write_bytes(data)
+    assert seen(site)["link"] == OLD
+    assert seen(site)["state"] is None
+    assert "cannot be read" in seen(site)["damaged"]
+
+
+def test_a_state_that_is_a_pipe_holds_nobody_up(site: Path) -> None:
+    os.mkfifo(site / "s" / "state.json")
+    assert seen(site)["damaged"] == "cannot be read as JSON: it is no file"
 
 
 def test_killed_anywhere_the_state_is_never_ahead_of_the_link(site: Path) -> None:

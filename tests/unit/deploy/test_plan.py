@@ -141,7 +141,7 @@ def test_what_an_operator_stopped_is_not_gone_back_to() -> None:
     stopped = state("stopped", wanted=OLD, current=OLD, healthy=(OLD,))
     plan = planned(seen=seen_of(PROBE, containers=dict.fromkeys(NODES, ()), states=dict.fromkeys(NODES, stopped)))
     assert plan.former is None
-    assert "if it fails  the service is stopped: nothing runs that it could go back to" in plan_text(plan)
+    assert "if it fails  the service is stopped, as it is now: nothing runs that it could go back to" in plan_text(plan)
 
 
 def test_bytes_that_are_unknown_of_one_node_are_unknown_in_all() -> None:
@@ -178,7 +178,7 @@ def test_the_text_of_a_plan_that_may_be_applied() -> None:
 
 
 def test_the_text_of_a_plan_that_no_node_was_asked_for() -> None:
-    check_text("plan-unasked", make(PROBE, site_of(PROBE), None, (), ()))
+    check_text("plan-unasked", make(PROBE, site_of(PROBE), None, (), (), findings=judge(PROBE, site_of(PROBE), {}, {})))
 
 
 def test_the_text_of_a_plan_against_which_much_stands() -> None:

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
+from derive.deploy.conduct import is_left
 from derive.deploy.consents import Consent
-from derive.deploy.former import Stood
-from derive.deploy.model import Aside, Before, Container, NodeState
-from derive.deploy.plan import Seen
+from derive.deploy.model import Aside, Before, Container, NodeState, Stood
+from derive.deploy.plan import Plan, Seen
 from derive.deploy.planning import Asked, planned, standing_in_the_way
 from derive.deploy.policy import Standing
 from derive.deploy.recovery import judge
 from derive.deploy.show_plan import plan_text
+from derive.errors import Problem
 from derive.recipes.resolved import Promotion
 from derive.records.chain import read_chain
 from support.deploying import NOW_S, container_of, machines, served, serving, site_of, state, target
@@ -122,6 +123,40 @@ def test_what_was_put_aside_by_a_deploy_that_went_well_stays_there() -> None:
     assert standing_in_the_way(asked(), seen({NODES[0]: (aside,)}, known)) == ()
 
 
+def test_a_restart_policy_is_remembered_while_its_container_stands_aside() -> None:
+    always = {"RestartPolicy": {"Name": "always", "MaximumRetryCount": 0}}
+    (one,) = standing_in_the_way(asked(), seen({NODES[0]: (by_hand(host=always),)}))
+    assert one.remembered().restart == "always"
+    known = state(step="stop", before=Before(current=None, running=False, aside=(one.remembered(),)))
+    aside = by_hand(name="probe-before-derive", state="exited", host={})
+    (again,) = standing_in_the_way(asked(), seen({NODES[0]: (aside,)}, {**dict.fromkeys(NODES), NODES[0]: known}))
+    assert (again.name, again.restart) == ("probe", "always")
+
+
+def test_what_was_put_aside_and_runs_again_is_stopped_under_its_name_and_does_not_come_back() -> None:
+    found = seen({NODES[0]: (by_hand(name="probe-before-derive"),)})
+    (one,) = standing_in_the_way(asked(), found)
+    assert (one.aside, one.running, one.was_aside) == ("probe-before-derive", False, True)
+    assert one.guard == "probe-memguard.service"
+    plan = planned(asked(Consent.REPLACE), found)
+    assert plan.aside == ()
+    assert "probe-before-derive" in plan_text(plan)
+    assert not [one for one in plan.problems() if "kept as" in one.message]
+
+
+def test_the_same_container_is_put_aside_once_though_it_has_two_names() -> None:
+    there = by_hand(name="probe-before-derive")
+    (one,) = standing_in_the_way(asked(), seen({NODES[0]: (there,)}, _cut()))
+    assert (one.name, one.running) == ("probe", True)
+
+
+def test_where_nothing_is_known_to_go_back_to_that_is_what_is_agreed_to() -> None:
+    states = {**dict.fromkeys(NODES, state(current=PROBE.served)), NODES[1]: None}
+    (need,) = planned(asked(), seen(serving(PROBE), states)).needed
+    assert need.consent is Consent.REPLACE
+    assert need.because[-1] == f"when it fails, nothing is gone back to: {NODES[1]} remembers no release that ran well"
+
+
 def test_the_plan_says_that_such_a_container_comes_back_and_no_release() -> None:
     aside = by_hand(name="probe-before-derive", state="exited")
     plan = planned(asked(), seen({NODES[0]: (aside,)}, _cut()))
@@ -171,3 +206,52 @@ def test_where_nobody_was_asked_what_the_last_deploy_left_counts_as_running() ->
     )
     plan = planned(replace(asked(), history=(last,)), None)
     assert {one.consent for one in plan.needed} >= {Consent.REPLACE}
+
+
+def test_where_nothing_is_known_of_any_machine_that_stands_against_it_once_for_each() -> None:
+    found = planned(asked(), None)
+    assert [(one.where, one.message) for one in found.problems() if one.where in NODES] == [
+        (name, "nothing is known of this machine") for name in NODES
+    ]
+    assert not found.may_apply
+
+
+def test_what_this_machine_lacks_stands_against_it() -> None:
+    lacking = Problem(where="release:probe-2", message="no such image", hint="derive image probe")
+    assert lacking in planned(replace(asked(), lacks=(lacking,)), seen({})).problems()
+
+
+def about_adopt(found: Plan) -> list[tuple[str, str | None]]:
+    return [(one.message, one.hint) for one in found.problems() if one.where == "--adopt"]
+
+
+def test_a_container_to_adopt_that_no_node_has_stands_against_it_with_the_likely_name() -> None:
+    theirs = {NODES[1]: (by_hand(name="kraken"),)}
+    assert about_adopt(planned(asked(adopt="krake"), seen(theirs))) == [
+        ("no node has a container 'krake'", "did you mean kraken?")
+    ]
+    assert about_adopt(planned(asked(adopt="kraken"), seen(theirs))) == []
+    # Nobody looked at what runs.
+    assert about_adopt(planned(asked(adopt="krake"), None)) == []
+
+
+def test_what_a_deploy_that_was_cut_off_put_aside_may_be_named_again() -> None:
+    aside = by_hand(name="probe-before-derive", state="exited")
+    assert about_adopt(planned(asked(adopt="probe"), seen({NODES[0]: (aside,)}, _cut()))) == []
+
+
+def test_the_services_own_container_is_not_adopted_and_that_is_said() -> None:
+    found = seen(serving(PROBE))
+    ((message, hint),) = about_adopt(planned(asked(adopt="probe"), found))
+    assert "a deploy started it" in message
+    assert hint == "leave --adopt out"
+    assert standing_in_the_way(asked(adopt="probe"), found) == ()
+
+
+def test_what_runs_as_it_should_is_not_left_alone_where_another_container_is_to_go() -> None:
+    assert is_left(asked())
+    assert not is_left(asked(adopt="kraken"))
+    assert not is_left(asked(Consent.REPLACE))
+    both = {name: (*ones, by_hand(name="kraken")) for name, ones in serving(PROBE).items()}
+    states: dict[str, NodeState | None] = dict.fromkeys(NODES, state(current=PROBE.served, healthy=(PROBE.served,)))
+    assert "--replace" in [one.where for one in planned(asked(adopt="kraken"), seen(both, states)).problems()]

@@ -225,11 +225,6 @@ def test_a_former_guard_with_its_container_is_left_to_the_deploy() -> None:
     assert judged(PROBE, found, containers=dict.fromkeys(NODES, (theirs,))) == ()
 
 
-def test_an_image_that_should_be_there_and_is_not_is_found() -> None:
-    (found,) = judged(PROBE, has_image={NODES[0]: True, SECOND: False, NODES[2]: True})
-    assert (found.node, found.id) == (SECOND, "engine.image")
-
-
 def test_an_image_that_comes_needs_room_where_the_engine_keeps_images() -> None:
     disks = machines(PROBE)[SECOND].disks
     apart = {key: replace(one, device=index, free_bytes=GIB) for index, (key, one) in enumerate(disks.items())}

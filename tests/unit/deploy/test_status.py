@@ -149,3 +149,36 @@ def test_a_status_can_stand_in_a_record() -> None:
     found = judged(seen(2, lease=LEASE, containers=(ended(7),)), seen(3, trouble="off", containers=()))
     assert encode(found.document())
     assert found.document()["well"] is False
+
+
+def test_while_one_deploys_nothing_is_amiss_and_that_is_said() -> None:
+    going = replace(STATE, step="start")
+    both = [seen(number, lease=LEASE, state=going, containers=(), guards=()) for number in (1, 2)]
+    found = status("probe", both)
+    assert (found.situation.kind, found.is_well, found.is_amiss) == (Kind.DEPLOYING, True, False)
+    assert "is at work" in status_text(found)
+
+
+def test_while_one_deploys_a_node_that_cannot_be_asked_is_not_known_to_be_well() -> None:
+    found = status("probe", [seen(1, lease=LEASE), seen(2, trouble="no route to host")])
+    assert (found.situation.kind, found.is_well, found.is_amiss) == (Kind.DEPLOYING, False, False)
+
+
+def test_what_was_moved_aside_and_runs_again_is_amiss() -> None:
+    aside = container(name="probe-before-derive", labels={})
+    (said,) = [what for node, what in judged(seen(2, containers=(container(), aside))).amiss if node == "spark2"]
+    assert said.startswith("probe-before-derive, which was moved aside, runs again, and nothing guards it: derive stop")
+
+
+def test_a_halted_guard_is_none() -> None:
+    halted = replace(GOOD_GUARD, alive=False, pid=17)
+    (said,) = [what for node, what in judged(seen(2, guards=(halted,))).amiss if node == "spark2"]
+    assert "(steady) is halted by a signal, and guards nothing: on the node: sudo kill -CONT 17" in said
+
+
+def test_of_a_stopped_service_a_node_that_cannot_be_asked_is_not_known_and_nothing_is_amiss() -> None:
+    stopped = replace(STATE, step="stopped")
+    gone = seen(2, trouble="off", state=None, containers=(), guards=())
+    found = status("probe", [seen(1, state=stopped, containers=(), guards=()), gone])
+    assert not found.is_amiss
+    assert not found.is_well

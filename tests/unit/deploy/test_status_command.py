@@ -41,7 +41,7 @@ def test_nothing_is_known_to_be_deployed_while_a_node_cannot_be_asked(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setattr(look, "lookout", lookout)
     monkeypatch.setattr(status, "site_of", lambda _: SITE)
-    assert status.run(argparse.Namespace(service=None, watch=False, json=False)) == code
+    assert status.run(argparse.Namespace(service=None, watch=False, json=False, site=None)) == code
     said = capsys.readouterr()
     assert said.out == ""
     assert "nothing was deployed" in said.err

@@ -104,6 +104,29 @@ def test_a_restart_that_fails_counts_and_the_ranks_that_it_started_are_stopped(w
     assert watched.incidents[1]["deaths"][0]["kind"] == "start"
 
 
+@pytest.mark.parametrize("how", ["damaged", "no folder"])
+def test_records_that_cannot_be_read_or_written_are_told_and_stop_no_restart(watched: Watched, how: str) -> None:
+    kept = watched.of().means.kept
+    if how == "damaged":
+        kept.add_incident("probe", {"decided": "restart"}).write_bytes(b"{")
+    else:
+        kept.folder.write_text("a file where the folder should be")
+    watched.fake.nodes[SECOND].end(1)
+    watched.until("serves again")
+    assert (watched.fake.running, watched.fake.steps) == (list(NAMES), {"serving"})
+    assert any("not written down: " in line and str(kept.folder) in line for line in watched.said)
+    assert any("earlier incidents cannot be read" in line for line in watched.said) is (how == "damaged")
+
+
+def test_a_budget_holds_without_any_record(watched: Watched) -> None:
+    watched.of().means.kept.folder.write_text("a file where the folder should be")
+    watched.fake.nodes[SECOND].end(1)
+    watched.fake.ready = [raises(CheckFailed("no progress"))] * 9
+    with pytest.raises(CheckFailed, match="2 restarts are spent"):
+        watched.until("nothing")
+    assert (watched.fake.running, watched.fake.steps) == ([], {"failed"})
+
+
 def test_restarts_of_an_earlier_supervisor_count(watched: Watched) -> None:
     watched.fake.nodes[SECOND].end(1)
     watched.until("serves again", watched.of(restarts=1))

@@ -156,7 +156,7 @@ def test_shapes_and_folders_are_read() -> None:
     [
         (None, 5170),
         ("localhost:5171/derive", 5171),
-        ("127.0.1.1:80", 80),
+        ("127.0.1.1:5172", 5172),
         ("registry.example/derive", None),
         ("host:5000/derive", None),
     ],
@@ -168,7 +168,8 @@ def test_images_on_loopback_come_through_the_head_and_others_from_their_registry
 
 
 @pytest.mark.parametrize(
-    "images", ["host/derive", "localhost/derive", "127.0.0.1:0/derive", "host:5000/Derive", "h:٣/d"]
+    "images",
+    ["host/derive", "localhost/derive", "127.0.0.1:0/derive", "127.0.0.1:22/derive", "host:5000/Derive", "h:٣/d"],
 )
 def test_images_must_name_a_registry_as_docker_would_read_it(images: str) -> None:
     with pytest.raises(InputErrors) as raised:

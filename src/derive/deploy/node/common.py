@@ -22,6 +22,10 @@ from typing import Any
 
 FRESH = ".new-"
 """What begins the name of a file that is not in its place yet."""
+ODD = ".odd-"
+"""What follows the name of something that stood in the way and was kept, before its number."""
+_LARGEST = 16 << 20
+"""Bytes of a document; none of ours comes near."""
 WAIT_S = 20.0
 _POLL_S = 0.02
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -44,16 +48,29 @@ class Refused(Exception):
 
 
 def write_whole(path: str, data: bytes, mode: int = 0o644) -> None:
-    """Write a file beside the one that is meant, bring it to the disk, and rename it into its place."""
+    """Write a file beside the one that is meant, bring it to the disk, and rename it into its place.
+
+    A folder that is there is none of ours, and is moved away.
+    """
     fresh = os.path.join(os.path.dirname(path), f"{FRESH}{os.path.basename(path)}-{os.getpid()}")
     try:
         write_synced(fresh, data, mode)
+        if is_folder(path):
+            move_away(path)
         os.rename(fresh, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(fresh)
         raise
     sync_folder(os.path.dirname(path))
+
+
+def move_away(path: str) -> None:
+    """Keep something under another name that no program looks at: what it is, nobody here can know."""
+    number = 1
+    while os.path.lexists(f"{path}{ODD}{number}"):
+        number += 1
+    os.rename(path, f"{path}{ODD}{number}")
 
 
 def write_synced(path: str, data: bytes, mode: int = 0o644) -> None:
@@ -96,10 +113,17 @@ def document(value: Any) -> bytes:
 def read_document(path: str) -> Any:
     """Return a JSON document, or None where there is no such file; ValueError where it is none."""
     try:
-        with open(path, "rb") as file:
-            return json.loads(file.read().decode("utf-8"))
+        # Not to be held up by what is no file, such as a pipe.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("it is no file")
+        try:
+            return json.loads(file.read(_LARGEST).decode("utf-8"))
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
 
 
 @contextlib.contextmanager
@@ -132,30 +156,81 @@ def _lock(descriptor: int, how: int, folder: str, wait_s: float) -> None:
 
 
 LEASE_FILE = "lease.json"
+LEASE_S = 60
+"""How long a lease holds that does not say for how long it was granted."""
+_SKEW_S = 5
+_OWNER = (
+    ("user", str),
+    ("host", str),
+    ("boot-id", str),
+    ("pid-namespace", str),
+    ("pid", int),
+    ("started", int),
+    ("what", str),
+)
 
 
 def read_lease(folder: str) -> dict[str, Any] | None:
-    """Return the lease as it lies there, with ``left_s`` by this machine's clocks; None where there is none."""
+    """Return the lease as it lies there, with ``left_s`` by this machine's clocks; None where there is none.
+
+    One that cannot be read is refused as ``lease-damaged``; how long it holds all the same is :func:`damaged_left_s`.
+    """
     path = os.path.join(folder, LEASE_FILE)
     try:
-        lease = read_document(path)
-        if lease is None:
-            return None
-        lease["left_s"] = _left_s(lease)
-        _ = lease["nonce"], lease["owner"]["pid"]
-    except (ValueError, KeyError, TypeError) as error:
-        hint = "remove it once nobody deploys to this node"
-        raise Refused("lease-damaged", f"{path} is no lease", [str(error)], hint) from None
-    return dict(lease)
+        found = read_document(path)
+        return None if found is None else _lease(found)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        why = f"no {error}" if isinstance(error, KeyError) else str(error)
+    hint = "the next deploy takes it over: derive stop --apply, or derive deploy"
+    raise Refused("lease-damaged", f"{path} is no lease", [why], hint) from None
+
+
+def _lease(found: Any) -> dict[str, Any]:
+    _require(found, "nonce", str)
+    _require(found, "boot-id", str)
+    _require(found, "owner", dict)
+    for key, kind in _OWNER:
+        _require(found["owner"], key, kind)
+    for key in ("taken_s", "expires_s", "expires-boot_ms"):
+        _require(found, key, int)
+    lease = dict(found)
+    lease["left_s"] = _left_s(lease)
+    return lease
+
+
+def _require(found: Any, key: str, kind: type) -> None:
+    if not isinstance(found[key], kind) or (kind is int and not 0 <= found[key] < 2**53):
+        raise ValueError(f"{key} is {found[key]!r}"[:120])
 
 
 def _left_s(lease: dict[str, Any]) -> int:
+    granted: Any = lease.get("seconds", LEASE_S)
+    if not isinstance(granted, int) or not 0 <= granted < 2**31:
+        granted = LEASE_S
     # The clock of the boot only goes forward, whatever is done to the time of day; it means nothing after a reboot.
-    if lease["boot-id"] == boot_id():
-        left = (int(lease["expires-boot_ms"]) - boot_ms() + 999) // 1000
+    # Whoever is still at work then renews the lease, so that it holds no longer than it was granted for.
+    if lease["boot-id"] != boot_id():
+        left = min(lease["expires_s"] - int(time.time()), granted - boot_ms() // 1000)
     else:
-        left = int(lease["expires_s"]) - int(time.time())
-    return max(0, left)
+        left = (lease["expires-boot_ms"] - boot_ms() + 999) // 1000
+        if left > granted:
+            raise ValueError(f"it would hold for {left} s, and was granted for {granted} s")
+    return int(max(0, left))
+
+
+def damaged_left_s(folder: str) -> int:
+    """Return how long a lease holds that cannot be read: as long after it was written as one that is not renewed.
+
+    Whoever holds it writes it anew well before that.
+    """
+    try:
+        age = time.time() - os.lstat(os.path.join(folder, LEASE_FILE)).st_mtime
+    except OSError:
+        return 0
+    # Written in the future: the clock was set back since, and nobody has renewed it.
+    return max(0, int(LEASE_S - age)) if age > -_SKEW_S else 0
 
 
 def boot_ms() -> int:

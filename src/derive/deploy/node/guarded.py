@@ -8,6 +8,7 @@ only.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import resource
 import signal
@@ -46,6 +47,18 @@ def read_text(path: Path) -> str:
         return ""
 
 
+def supervised(place: Path) -> dict[str, Any] | None:
+    """Return what a supervisor last wrote down; None where there is none, or it is not what a supervisor writes."""
+    try:
+        known = json.loads(read_text(place / "supervised.json"))
+        guards = {str(phase): dict(one) for phase, one in known["guards"].items()}
+        numbers = {key: int(known[key]) for key in ("pid", "started", "since_ns")}
+        texts = {key: str(known[key]) for key in ("state", "launch")}
+        return {**known, **numbers, **texts, "guards": guards, "why": known["why"]}
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        return None
+
+
 def pids_below(group: Path) -> Iterator[int]:
     """Yield the processes of a control group and of those below it, but for this one and the machine's first."""
     for folder, _, _ in os.walk(str(group)):
@@ -78,6 +91,11 @@ def started_at(pid: int) -> int | None:
     """Return when a process began, in the kernel's ticks since boot; None where there is none."""
     words = read_text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
     return int(words[19]) if len(words) > 19 and words[0] not in ("Z", "X") else None
+
+
+def is_halted(pid: int) -> bool:
+    """Say whether a process was halted by a signal, and does nothing until it is told to go on."""
+    return read_text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()[:1] == ["T"]
 
 
 def following(words: list[str], option: str) -> str:

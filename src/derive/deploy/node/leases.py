@@ -19,6 +19,7 @@ from derive.deploy.node.common import (
     Refused,
     boot_id,
     boot_ms,
+    damaged_left_s,
     document,
     folder_of,
     locked,
@@ -60,14 +61,17 @@ def _require_own(folder: str) -> None:
 
 
 def lease_take(given: dict[str, Any]) -> Any:
-    """Take the lease, or renew it where the nonce is its own; ``replaces`` names one that may be taken over."""
+    """Take the lease, or renew it where the nonce is its own; ``replaces`` names one that may be taken over.
+
+    One that cannot be read is taken over once its holder would have renewed it.
+    """
     folder = folder_of(given)
     if not os.path.isdir(folder):
         folder_make(given)
     _require_own(folder)
     with locked(folder, exclusive=True):
-        held = read_lease(folder)
-        why = _why_free(held, given)
+        held, damaged = _held(folder)
+        why = _why_free(held, given) or damaged
         if why == "held":
             assert held is not None
             owner = held["owner"]
@@ -80,15 +84,26 @@ def lease_take(given: dict[str, Any]) -> Any:
     return {"lease": lease, "former": None if mine else held, "why": why}
 
 
+def _held(folder: str) -> tuple[dict[str, Any] | None, str | None]:
+    """Return the lease, and "damaged" where there is one that cannot be read and holds no more."""
+    try:
+        return read_lease(folder), None
+    except Refused as refused:
+        left = damaged_left_s(folder)
+        if left:
+            message = "its lease cannot be read, and may be held: {}".format(refused.answer["message"])
+            hint = f"wait {left} s: if nobody has written it anew by then, it is taken over"
+            raise Refused("lease-held", message, refused.answer["detail"], hint) from None
+        return None, "damaged"
+
+
 def _why_free(held: dict[str, Any] | None, given: dict[str, Any]) -> str | None:
     """Return why the lease may be taken from another, ``held`` where it may not, None where nobody else has it."""
     if held is None or held["nonce"] == given["lease"]:
         return None
-    if held["left_s"] <= 0:
-        return "expired"
     if held["nonce"] == given.get("replaces") or _is_gone(held):
         return "owner gone"
-    return "held"
+    return "expired" if held["left_s"] <= 0 else "held"
 
 
 def _is_gone(held: dict[str, Any]) -> bool:
@@ -120,6 +135,7 @@ def _write(folder: str, nonce: str, owner: dict[str, Any], seconds: int, taken_s
         "nonce": nonce,
         "owner": owner,
         "taken_s": taken_s,
+        "seconds": seconds,
         "expires_s": int(time.time()) + seconds,
         "expires-boot_ms": boot_ms() + 1000 * seconds,
         "boot-id": boot_id(),
@@ -155,5 +171,11 @@ def lease_free(given: dict[str, Any]) -> Any:
 
 
 def lease_read(given: dict[str, Any]) -> Any:
-    """Return the lease as it is now."""
-    return {"lease": read_lease(folder_of(given))}
+    """Return the lease as it is now; where it cannot be read, why, and how long it holds all the same."""
+    folder = folder_of(given)
+    try:
+        return {"lease": read_lease(folder), "damaged": None}
+    except Refused as refused:
+        why = "; ".join((refused.answer["message"], *refused.answer["detail"]))
+        left = damaged_left_s(folder)
+        return {"lease": None, "damaged": f"{why}; it may be held for {left} s more" if left else why}

@@ -29,7 +29,7 @@ def port_free(given: dict[str, Any]) -> Any:
         if not inodes:
             return {"ended": sorted(ended)}
         holders = _holders(inodes)
-        others = [f"process   {pid} {name}" for pid, name in holders.items() if not name.startswith("sshd")]
+        others = [f"process   {pid} {name}" for pid, name in holders.items() if not _is_connection(pid, name)]
         if others or not holders or time.monotonic() > until:
             detail = others or [f"process   {pid} {name}" for pid, name in holders.items()]
             hint = f"on the node: sudo ss -ltnp 'sport = {port}'"
@@ -64,6 +64,16 @@ def _holders(inodes: set[str]) -> dict[int, str]:
                     with open(f"/proc/{name}/comm", encoding="utf-8", errors="replace") as file:
                         found[int(name)] = file.read().strip()
     return found
+
+
+def _is_connection(pid: int, name: str) -> bool:
+    """Say whether a process serves one connection of SSH: the machine's own sshd is spared, whatever it listens on."""
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
+            title = file.read().partition("\0")[0]
+    except OSError:
+        return False
+    return name.startswith("sshd") and title.startswith("sshd") and ": " in title and "[listener]" not in title
 
 
 def _link(path: str) -> str:

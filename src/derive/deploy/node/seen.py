@@ -6,12 +6,11 @@ Edge: the node: processes, files below ``/run/derive``. Runs there: Python 3.8, 
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Any
 
-from derive.deploy.node.guarded import guards_of, place_of, read_text, started_at
+from derive.deploy.node.guarded import guards_of, is_halted, place_of, read_text, started_at, supervised
 from derive.deploy.node.units import unit_states
 
 PHASES = ("startup", "steady")
@@ -25,16 +24,17 @@ def guard_seen(given: dict[str, Any]) -> Any:
     """
     service = str(given["service"])
     place = place_of(service)
-    text = read_text(place / "supervised.json")
-    known = json.loads(text) if text else None
+    known = supervised(place)
     has_systemd = Path("/run/systemd/system").is_dir()
+    running = guards_of(service)
     names = [f"derive-{service}-guard-{phase}.service" for phase in PHASES]
     return {
         "systemd": has_systemd,
         "units": unit_states({"names": names}) if has_systemd else {},
-        "running": guards_of(service),
+        "running": running,
+        "halted": sorted(phase for phase, pid in running.items() if is_halted(pid)),
         "says": {phase: read_text(place / f"guard-{phase}").strip() or None for phase in PHASES},
         "supervised": known,
         "now_ns": time.monotonic_ns(),
-        "alive": known is not None and started_at(int(known["pid"])) == known["started"],
+        "alive": known is not None and started_at(known["pid"]) == known["started"],
     }

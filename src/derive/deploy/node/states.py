@@ -19,6 +19,7 @@ from derive.deploy.node.common import (
     folder_of,
     is_folder,
     launch_hex,
+    move_away,
     names_in,
     read_document,
     service_name,
@@ -33,12 +34,15 @@ _LAUNCH = re.compile(r"launches/([0-9a-f]{64})")
 
 
 def activate(given: dict[str, Any]) -> Any:
-    """Let the link lead to a launch, or to none, and then write the state: cut off between, the state is the older."""
+    """Let the link lead to a launch, or to none, and then write the state: cut off between, the state is the older.
+
+    What stands in the link's place and is none, a folder above all, is none of ours, and is moved away.
+    """
     with fenced(given, service=True) as own:
         link = os.path.join(own, LINK)
         former = _link(link)
         if os.path.lexists(link) and not os.path.islink(link):
-            raise Refused("wrong", f"{link} is no link", hint="move it away: nothing of derive's is a folder there")
+            move_away(link)
         if given["launch"] is None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(link)
@@ -93,8 +97,33 @@ def _seen(own: str) -> dict[str, Any]:
         damaged = f"cannot be read as JSON: {error}"
     except OSError as error:
         damaged = "cannot be read: {}".format((error.strerror or "").lower())
-    launches = [name for name in names_in(os.path.join(own, "launches")) if _LAUNCH.fullmatch("launches/" + name)]
-    return {"state": state, "damaged": damaged, "link": _link(os.path.join(own, LINK)), "launches": launches}
+    link = os.path.join(own, LINK)
+    return {
+        "state": state,
+        "damaged": damaged,
+        "link": _link(link),
+        "odd": _odd(own, link),
+        "launches": _launches(os.path.join(own, "launches")),
+    }
+
+
+def _launches(folder: str) -> list[str]:
+    try:
+        return [name for name in names_in(folder) if _LAUNCH.fullmatch("launches/" + name)]
+    except OSError:
+        return []
+
+
+def _odd(own: str, link: str) -> str | None:
+    """Say what is wrong with the link, or what stands in its place; None where it leads to a launch, or nothing is."""
+    if not os.path.lexists(link):
+        return None
+    if not os.path.islink(link):
+        return "is a folder" if os.path.isdir(link) else "is a file"
+    found = _link(link)
+    if found is None:
+        return "leads to no launch"
+    return None if is_folder(os.path.join(own, "launches", found)) else "leads to a launch that is not there"
 
 
 def _link(link: str) -> Any:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from derive.deploy.node.common import Refused, fenced
-from derive.deploy.node.guarded import KILL_LIMIT_S, TICK_S, guards_of, pids_below, place_of, read_text
+from derive.deploy.node.guarded import KILL_LIMIT_S, TICK_S, guards_of, pids_below, place_of, read_text, supervised
 from derive.deploy.node.supervisor import GUARDS_LIMIT_S, Supervisor
 
 PROGRAMS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -122,8 +122,8 @@ def _lock_soon(place: Path) -> IO[str] | None:
 
 
 def _has_ended(place: Path) -> bool:
-    text = read_text(place / "supervised.json")
-    return bool(text) and json.loads(text)["state"] == "ended"
+    known = supervised(place)
+    return known is not None and known["state"] == "ended"
 
 
 def _supervise(given: dict[str, Any], place: Path, listener: socket.socket, lock: IO[str]) -> None:
