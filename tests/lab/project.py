@@ -88,7 +88,7 @@ def _copy_content(place: Path) -> None:
 def _trust(lab: Lab, place: Path) -> None:
     key = lab.derive("key", "new", _KEY).answer
     lines = (
-        "[tool.derive.deploy]", 'published-branch = "origin/main"', "", "[tool.derive.trust]", "threshold = 1",
+        "[tool.derive.trust]", "threshold = 1",
         f'builders = ["{_KEY}"]', "", "[tool.derive.trust.keys]", f'{_KEY} = "{key}"', "",
     )  # fmt: skip
     with (place / "pyproject.toml").open("a") as file:
