@@ -97,12 +97,24 @@ def test_what_was_changed_by_hand_is_reported_and_not_repaired(scene: Scene) -> 
         assert "BY_HAND=1" in client.containers.get(SERVICE).attrs["Config"]["Env"]
 
 
-def test_another_release_takes_its_place_with_consent_alone(scene: Scene) -> None:
+def test_a_release_is_brought_ahead_while_another_goes_on_serving(scene: Scene) -> None:
+    before = scene.launches()
+    done = scene.lab.derive("deploy", SECOND, "--shape", scene.project.shape, "--pull-only", "--apply")
+    assert done.code == 0, done.err
+    assert scene.launches() == before
+    asked = scene.lab.derive("deploy", SECOND, "--shape", scene.project.shape, "--replace", "--why-not")
+    assert asked.code == 0, asked
+
+
+def test_another_release_takes_its_place_with_consent_alone_and_ends_the_log_that_is_followed(scene: Scene) -> None:
     refused = scene.lab.derive(*scene.command(SECOND))
     assert (refused.code, "--replace" in refused.err) == (1, True), refused
+    following = scene.lab.start("logs", "spark2", "--follow")
     done = scene.deploy(SECOND)
     assert done.code == 0, done.err
     scene.expect(SECOND)
+    followed = following.process.communicate(timeout=60)[0].decode()
+    assert (following.process.returncode, "ended" in followed) == (0, True), followed
 
 
 def test_a_rollback_brings_back_the_last_healthy_release(scene: Scene) -> None:

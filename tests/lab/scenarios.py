@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from lab import breaking, cutting, deploying
+from lab import asking, breaking, cutting, deploying
 from lab.places import Cabling
 from lab.scene import Facts, Scene
 
@@ -58,4 +58,11 @@ SCENARIOS: Final = (
     Scenario("head-lost-in-deploy", breaking.head_lost_in_deploy, _BOTH),
     Scenario("node-lost", breaking.node_lost, _BOTH),
     Scenario("old-names-adopted", deploying.old_names_adopted),
+    Scenario("brought-ahead", asking.brought_ahead),
+    Scenario("why-not", asking.why_not),
+    Scenario("watched", asking.watched),
+    Scenario("restarted", asking.restarted),
+    Scenario("old-container-stopped", asking.old_container_stopped),
+    Scenario("other-name-adopted", asking.other_name_adopted),
+    Scenario("put-aside-for-good", asking.put_aside_for_good),
 )

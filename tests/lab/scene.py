@@ -157,8 +157,8 @@ class Scene:
 
         return self.watched(running, look)
 
-    def start_foreign(self, node: str) -> None:
-        """Run a container of the service's name that no deploy started, with the guard that such a one has."""
+    def start_foreign(self, node: str, name: str = SERVICE, restart: str = "no") -> None:
+        """Run a container that no deploy started, of the service's name if not said, with the guard of such a one."""
         listed = "docker image ls --digests --format '{{.Repository}}@{{.Digest}}' | head -1"
         reference = self.by_hand(node, listed).answer
         # Python is its first process, which TERM ends only where that is asked for.
@@ -167,15 +167,27 @@ class Scene:
             f" h.test(h.SimpleHTTPRequestHandler, port={PORT})"
         )
         start = (
-            f"docker rm -f {SERVICE} {SERVICE}-before-derive 2>/dev/null || true; docker run --detach --name {SERVICE}"
-            f" --network host --entrypoint /usr/bin/python3.13 {reference} -c '{serve}';"
-            f" systemd-run --unit={SERVICE}-memguard -- sleep 100000"
+            f"docker rm -f {SERVICE} 2>/dev/null || true; docker run --detach --name {name} --restart {restart}"
+            f" --network host --entrypoint /usr/bin/python3.13 {reference} -c '{serve}' --port {PORT};"
+            f" systemd-run --unit={name}-memguard -- sleep 100000"
         )
+        self.end_foreign(node, name)
         self.by_hand(node, start).answer  # noqa: B018 - it must succeed
 
-    def guards_foreign(self, node: str) -> bool:
+    def end_foreign(self, node: str, name: str = SERVICE) -> None:
+        """Take away what is left of such a container, and its guard; not what runs under the service's name."""
+        gone = f"{name}-before-derive" if name == SERVICE else f"{name} {name}-before-derive"
+        # A deploy that brought it back has written the guard's unit into a file: systemd had forgotten it.
+        unit = f"{name}-memguard.service"
+        ended = (
+            f"docker rm -f {gone} || true; systemctl stop {unit} || true;"
+            f" rm -f /run/systemd/system/{unit}; systemctl daemon-reload; systemctl reset-failed {unit} || true"
+        )
+        self.by_hand(node, ended).answer  # noqa: B018 - it must succeed
+
+    def guards_foreign(self, node: str, name: str = SERVICE) -> bool:
         """Say whether that guard is active."""
-        asked = f"systemctl is-active {SERVICE}-memguard.service || true"
+        asked = f"systemctl is-active {name}-memguard.service || true"
         return self.by_hand(node, asked).answer == "active"
 
     def expect_foreign(self, node: str) -> None:

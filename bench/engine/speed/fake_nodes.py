@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -37,10 +39,37 @@ _INFO = {"Driver": "overlayfs", "DriverStatus": [["driver-type", "io.containerd.
 
 
 @dataclass(slots=True)
+class Crowd:
+    """How many nodes are at the same thing at the same time: ``now``, and ``most`` that ever were."""
+
+    now: Counter[str] = field(default_factory=Counter)
+    most: Counter[str] = field(default_factory=Counter)
+
+    def begin(self, what: str) -> None:
+        """Count one more."""
+        self.now[what] += 1
+        self.most[what] = max(self.most[what], self.now[what])
+
+    @contextmanager
+    def at(self, what: str) -> Iterator[None]:
+        """Count one for as long as that takes."""
+        self.begin(what)
+        try:
+            yield
+        finally:
+            self.now[what] -= 1
+
+
+@dataclass(slots=True)
 class FakeNode:
-    """One of them: the port that it led to the operator's machine, and the images that its engine has."""
+    """One of them: the port that it led to the operator's machine, and the images that its engine has.
+
+    ``connections`` is how many it ever had. All share the ``crowd``: of ``connecting`` and ``pulling``.
+    """
 
     name: str
+    crowd: Crowd
+    connections: int = 0
     port: int = 0
     images: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -59,7 +88,10 @@ class FakeNode:
 
     async def _body(self, path: str, query: dict[str, list[str]]) -> object:
         if path == "/images/create":
-            return await self._pull(query["fromImage"][0], query["tag"][0])
+            with self.crowd.at("pulling"):
+                return await self._pull(query["fromImage"][0], query["tag"][0])
+        if path == "/containers/json":
+            return []
         if path == "/images/json":
             return [] if "filters" in query else list(self.images.values())
         if path.startswith("/images/"):
@@ -100,10 +132,15 @@ class _Server(asyncssh.SSHServer):
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
+        self._node.connections += 1
+        self._node.crowd.begin("connecting")
 
     def begin_auth(self, username: str) -> bool:
         del username
         return False
+
+    def auth_completed(self) -> None:
+        self._node.crowd.now["connecting"] -= 1
 
     def unix_connection_requested(self, dest_path: str) -> Any:
         del dest_path
@@ -117,26 +154,43 @@ class _Server(asyncssh.SSHServer):
         return listener
 
 
-async def _run(process: asyncssh.SSHServerProcess[bytes]) -> None:
-    assert process.command is not None
+@dataclass(slots=True)
+class _Programs:
+    """Runs what nodes are told to.
+
+    With ``once``, what several are told alike but for their names runs once, and each gets that answer with its name.
+    """
+
+    once: bool
+    answers: dict[tuple[str, bytes], tuple[bytes, asyncio.Task[tuple[bytes, bytes, int]]]] = field(default_factory=dict)
+
+    async def serve(self, name: bytes, process: asyncssh.SSHServerProcess[bytes]) -> None:
+        """Answer one request of a node."""
+        assert process.command is not None
+        # What a program is given begins with its length: a caller may keep its input open until it has answered.
+        size = await process.stdin.readline()
+        given = await process.stdin.readexactly(int(size)) if size else b""
+        key = (process.command, given.replace(name, b"?") if self.once else given)
+        if not self.once or key not in self.answers:
+            self.answers[key] = (name, asyncio.create_task(_run(process.command, size + given)))
+        told, task = self.answers[key]
+        out, err, code = await asyncio.shield(task)
+        process.stdout.write(out.replace(told, name))
+        process.stderr.write(err)
+        process.exit(code)
+
+
+async def _run(command: str, given: bytes) -> tuple[bytes, bytes, int]:
     pipe = asyncio.subprocess.PIPE
-    child = await asyncio.create_subprocess_shell(process.command, stdin=pipe, stdout=pipe, stderr=pipe)
+    child = await asyncio.create_subprocess_shell(command, stdin=pipe, stdout=pipe, stderr=pipe)
     assert child.stdin is not None
-    fed = asyncio.create_task(_feed(process, child.stdin))
+    child.stdin.write(given)
+    if not given:
+        child.stdin.close()
     out, err = await asyncio.gather(_all_of(child.stdout), _all_of(child.stderr))
     code = await child.wait()
-    fed.cancel()
-    process.stdout.write(out)
-    process.stderr.write(err)
-    process.exit(code)
-
-
-async def _feed(process: asyncssh.SSHServerProcess[bytes], stdin: asyncio.StreamWriter) -> None:
-    with suppress(OSError, asyncssh.Error):
-        while data := await process.stdin.read(1 << 16):
-            stdin.write(data)
-            await stdin.drain()
-        stdin.close()
+    child.stdin.close()
+    return out, err, code
 
 
 async def _all_of(stream: asyncio.StreamReader | None) -> bytes:
@@ -144,19 +198,25 @@ async def _all_of(stream: asyncio.StreamReader | None) -> bytes:
 
 
 @asynccontextmanager
-async def fake_nodes(site: Site, folder: Path) -> AsyncIterator[tuple[SshSettings, dict[str, FakeNode]]]:
-    """Run a fake node for each node of a site; yields how SSH gets there, and the nodes by name."""
+async def fake_nodes(
+    site: Site, folder: Path, *, once: bool = False
+) -> AsyncIterator[tuple[SshSettings, dict[str, FakeNode]]]:
+    """Run a fake node for each node of a site; yields how SSH gets there, and the nodes by name.
+
+    All are this machine: with ``once``, a program that all are told to run runs once, and each gets its answer.
+    """
     key = asyncssh.generate_private_key("ssh-ed25519")
     key.write_private_key(folder / "key")
     (folder / "known").write_text(f"node {key.export_public_key().decode()}")
-    nodes = {node.name: FakeNode(node.name) for node in site.nodes}
+    crowd, programs = Crowd(), _Programs(once)
+    nodes = {node.name: FakeNode(node.name, crowd) for node in site.nodes}
     listeners = [
         await asyncssh.listen(
             "127.0.0.1",
             0,
             server_factory=lambda node=node: _Server(node),
             server_host_keys=[key],
-            process_factory=_run,
+            process_factory=partial(programs.serve, f'"{node.name}"'.encode()),
             encoding=None,
         )
         for node in nodes.values()
