@@ -6,13 +6,25 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
 from derive.deploy.interrupts import interrupts
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+
+@pytest.fixture(autouse=True)
+def _nothing_is_ignored() -> Iterator[None]:
+    """Give signals what they do in a terminal: under nohup SIGHUP is ignored, and would stay so."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
 def test_each_interrupt_is_counted_and_raises_nothing(number: int) -> None:
     async def main() -> None:
         heard: asyncio.Queue[int] = asyncio.Queue()
@@ -25,18 +37,18 @@ def test_each_interrupt_is_counted_and_raises_nothing(number: int) -> None:
 
 
 def test_afterwards_signals_do_what_they_did_before() -> None:
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-
     async def main() -> None:
         with interrupts(lambda _: None):
-            assert signal.getsignal(signal.SIGTERM) != before[signal.SIGTERM]
+            assert signal.getsignal(signal.SIGTERM) != signal.SIG_DFL
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = {number: signal.getsignal(number) for number in SIGNALS}
     asyncio.run(main())
-    assert {number: signal.getsignal(number) for number in before} == before or before[signal.SIGINT] is not None
+    assert {number: signal.getsignal(number) for number in SIGNALS} == before
 
 
 def test_a_signal_that_is_ignored_stays_so() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     counts: list[int] = []
 
     async def main() -> None:
@@ -44,9 +56,6 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
             os.kill(os.getpid(), signal.SIGHUP)
             await asyncio.sleep(0.05)
 
-    try:
-        asyncio.run(main())
-        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    asyncio.run(main())
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     assert not counts
