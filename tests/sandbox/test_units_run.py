@@ -32,7 +32,8 @@ run)
   printf '%s\\0' "$@" >TOLD
   echo "container starts" >>LOG
   echo $$ >HERE
-  trap 'echo "container ends" >>LOG; rm HERE; exit 0' TERM USR1
+  # Once it ends it ends: systemd sends TERM, too, to what is left after docker stop.
+  trap 'trap "" TERM USR1; echo "container ends" >>LOG; rm HERE; exit 0' TERM USR1
   while :; do sleep 0.02; done ;;
 stop) if [ -e HERE ]; then kill "$(cat HERE)"; fi; while [ -e HERE ]; do sleep 0.02; done ;;
 esac
