@@ -117,7 +117,6 @@ def test_what_is_done_to_a_container_may_be_asked_for_twice(at_node: AtNode, eng
         assert running.pid is not None
         assert await node.ask(engines.stop, "one", 0)
         assert not await node.ask(engines.stop, "one", 0)
-        assert not await node.ask(engines.kill, "one")
         assert await node.ask(engines.rename, "one", "two")
         assert not await node.ask(engines.rename, "one", "two")
         with pytest.raises(EngineRefuses, match="the container engine refused") as caught:
@@ -138,7 +137,7 @@ def test_after_a_lost_connection_the_same_client_leads_to_the_engine_again(
         with pytest.raises(ConnectionLost):
             await node.run(["true"])
         assert (await node.run(["true"])).code == 0
-        assert node.engine() is client
+        assert await node.open_engine() is client
         assert "version" in await node.ask(engines.engine_facts)
 
     at_node(lost)

@@ -175,7 +175,6 @@ def _machines(wanted: Target) -> Mapping[str, Machine]:
             memory_total=128 * GIB,
             memory_available=120 * GIB,
             swap=swap,
-            has_pressure=True,
             driver=policy.driver or "580.178.04",
             transparent_huge_pages=policy.transparent_huge_pages or "madvise",
             min_free_kbytes=policy.min_free_kbytes or 45166,

@@ -87,7 +87,6 @@ class UnitSeen:
     pid: int
     exit_code: int
     exit_status: int
-    invocation: str
     since_ns: int
     """When it became active, by the node's monotonic clock; 0 where it never was."""
 
@@ -99,7 +98,6 @@ class FileSeen:
     path: str
     data: bytes
     size: int
-    changed_s: int
 
 
 def this_process(what: str) -> Owner:
@@ -300,7 +298,6 @@ async def unit_states(node: Node, names: Sequence[str]) -> dict[str, UnitSeen]:
             pid=seen["pid"],
             exit_code=seen["exit_code"],
             exit_status=seen["exit_status"],
-            invocation=seen["invocation"],
             since_ns=seen["since_ns"],
         )
         for name, seen in answer.items()
@@ -334,7 +331,7 @@ async def read_files(
     arguments: dict[str, Json] = {"paths": list(paths), "folders": list(folders), "newest": newest, "limit": limit}
     answer: Any = await node.effect("files-read", arguments, sudo=sudo)
     return {
-        path: FileSeen(path=path, data=base64.b64decode(seen["data"]), size=seen["size"], changed_s=seen["changed_s"])
+        path: FileSeen(path=path, data=base64.b64decode(seen["data"]), size=seen["size"])
         for path, seen in answer.items()
     }
 

@@ -24,7 +24,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _NOT_FOUND = 404
-_CONFLICT = 409
 _NEVER = "0001-01-01T00:00:00Z"
 """What engines write for a time that has not been."""
 _CONTAINERD = "io.containerd.snapshotter.v1"
@@ -246,12 +245,6 @@ def _image(client: docker.DockerClient, reference: str) -> ImageSeen | None:
 
 
 @_told
-def image(client: docker.DockerClient, reference: str) -> ImageSeen | None:
-    """Return the image of a reference or digest; None where the engine has none of it."""
-    return _image(client, reference)
-
-
-@_told
 def image_ids(client: docker.DockerClient, reference: str) -> tuple[str, ...]:
     """Return every digest by which the engine knows an image, its id first; empty where it has none by that."""
     seen = _image(client, reference)
@@ -313,20 +306,6 @@ def start(client: docker.DockerClient, name: str) -> bool:
     if about is not None and about["State"]["Running"]:
         return False
     client.api.start(name)
-    return True
-
-
-@_told
-def kill(client: docker.DockerClient, name: str) -> bool:
-    """Kill a container; False where there is none that runs."""
-    from docker.errors import APIError
-
-    try:
-        client.api.kill(name)
-    except APIError as error:
-        if error.status_code in (_NOT_FOUND, _CONFLICT):  # gone, or not running
-            return False
-        raise
     return True
 
 

@@ -85,7 +85,6 @@ def _machine(node: str, facts: Any, engine: Any, seen_ns: int) -> Machine:
         memory_total=memory.get("total_bytes"),
         memory_available=memory.get("available_bytes"),
         swap=None if swaps is None else {str(one["file"]): int(one["size_bytes"]) for one in swaps},
-        has_pressure=facts["pressure"] is not None,
         driver=facts["driver"],
         transparent_huge_pages=facts["transparent_huge_pages"],
         min_free_kbytes=facts["min_free_kbytes"],

@@ -125,7 +125,6 @@ class Machine:
     memory_total: int | None
     memory_available: int | None
     swap: Mapping[str, int] | None
-    has_pressure: bool
     driver: str | None
     transparent_huge_pages: str | None
     min_free_kbytes: int | None

@@ -313,16 +313,6 @@ class Node:
             hint = "docker info says why, on the node; sshd there must not forbid AllowStreamLocalForwarding"
         return EngineRefuses(message, node=self.name, effect="engine", detail=(str(error)[:200],), hint=hint)
 
-    def engine(self) -> docker.DockerClient:
-        """Return the client that :meth:`open_engine` opened.
-
-        Raises:
-            EngineRefuses: when nobody opened one.
-        """
-        if self._engine.client is None:
-            raise EngineRefuses("nobody has opened the way to the engine", node=self.name, effect="engine")
-        return self._engine.client
-
     async def ask(
         self, function: Callable[Concatenate[docker.DockerClient, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:

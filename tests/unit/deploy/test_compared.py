@@ -23,7 +23,7 @@ def seen(**changed: bytes) -> dict[str, FileSeen]:
     """Return what is on a node: the files as rendered, but for what is said, by name."""
     there = {f"{FOLDER}/{path}": data for path, data in FILES.items()} | {UNIT: FILES["systemd/derive-probe.service"]}
     there |= {path: changed[path.rpartition("/")[2]] for path in there if path.rpartition("/")[2] in changed}
-    return {path: FileSeen(path=path, data=data, size=len(data), changed_s=0) for path, data in there.items()}
+    return {path: FileSeen(path=path, data=data, size=len(data)) for path, data in there.items()}
 
 
 def fields(found: dict[str, FileSeen], *, systemd: bool = True) -> list[str]:
@@ -49,14 +49,14 @@ def test_a_file_that_is_not_there_is_a_difference() -> None:
 def test_a_file_that_is_too_long_to_be_read_whole_is_a_difference() -> None:
     found = seen()
     path = f"{FOLDER}/run"
-    found[path] = FileSeen(path=path, data=FILES["run"], size=1 << 30, changed_s=0)
+    found[path] = FileSeen(path=path, data=FILES["run"], size=1 << 30)
     (one,) = file_differences(FILES, FOLDER, found, systemd=True)
     assert one.got == "1073741824 bytes"
 
 
 def test_a_unit_that_was_edited_is_a_difference_of_its_own() -> None:
     found = seen()
-    found[UNIT] = FileSeen(path=UNIT, data=b"[Service]\n", size=10, changed_s=0)
+    found[UNIT] = FileSeen(path=UNIT, data=b"[Service]\n", size=10)
     assert fields(found) == ["units.derive-probe.service"]
 
 
@@ -78,7 +78,7 @@ def test_units_that_were_removed_are_differences_where_there_is_systemd() -> Non
 )
 def test_a_drop_in_of_a_unit_is_one_too_many(path: str) -> None:
     found = seen()
-    found[path] = FileSeen(path=path, data=b"[Service]\n", size=10, changed_s=0)
+    found[path] = FileSeen(path=path, data=b"[Service]\n", size=10)
     (one,) = file_differences(FILES, FOLDER, found, systemd=True)
     assert (one.field, one.expected, one.got) == (f"units.{path}", None, str(sha256(b"[Service]\n")))
 
@@ -111,7 +111,7 @@ def _names(data: bytes) -> ImageFacts:
 
 def test_a_guard_that_was_put_in_the_place_of_the_releases_is_a_difference() -> None:
     def on_node(data: bytes) -> FileSeen:
-        return FileSeen(path="memguard", data=data, size=len(data), changed_s=0)
+        return FileSeen(path="memguard", data=data, size=len(data))
 
     assert list(guard_differences(on_node(PROGRAM), _names(PROGRAM))) == []
     (one,) = guard_differences(on_node(b"#!/bin/sh\n"), _names(PROGRAM))

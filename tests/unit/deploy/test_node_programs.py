@@ -112,4 +112,4 @@ def test_files_are_read_by_name_and_the_newest_of_a_folder(tmp_path: Path) -> No
     paths = [str(tmp_path / name) for name in ("0.json", "absent", "pipe")]
     answer = answered("files-read", paths=paths, folders=[str(tmp_path)], newest=2, limit=4)["done"]
     assert sorted(answer) == [str(tmp_path / f"{number}.json") for number in (0, 2, 3)]
-    assert (answer[paths[0]]["size"], answer[paths[0]]["data"], answer[paths[0]]["changed_s"]) == (10, "MDAwMA==", 0)
+    assert (answer[paths[0]]["size"], answer[paths[0]]["data"]) == (10, "MDAwMA==")

@@ -78,5 +78,4 @@ def _read(path: str, limit: int) -> dict[str, Any]:
     return {
         "data": base64.b64encode(data).decode(),
         "size": max(about.st_size, len(data)),
-        "changed_s": int(about.st_mtime),
     }

@@ -25,7 +25,6 @@ _SHOWN = (
     "MainPID",
     "ExecMainCode",
     "ExecMainStatus",
-    "InvocationID",
     "ActiveEnterTimestampMonotonic",
 )
 _BUSY = ("active", "activating", "reloading", "deactivating")
@@ -122,7 +121,6 @@ def read_shown(printed: str, names: list[str]) -> list[dict[str, Any]]:
             "pid": _number(block.get("MainPID")),
             "exit_code": _number(block.get("ExecMainCode")),
             "exit_status": _number(block.get("ExecMainStatus")),
-            "invocation": block.get("InvocationID", ""),
             "since_ns": 1000 * _number(block.get("ActiveEnterTimestampMonotonic")),
         }
         for name, block in zip(names, blocks)
