@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, note, path_text, project_of, store_folder, wants_json
-from derive.cli.options import executor_option, no_cache_option, on_option
+from derive.cli.console import answer, answer_record, note, path_text, project_of, store_folder, wants_json
+from derive.cli.running import running_of, running_options
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -33,11 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--platform", choices=("linux/amd64", "linux/arm64"), help="default: the build platform")
     parser.add_argument("--path", action="store_true", help="print where the output lies in the store, read-only")
     parser.add_argument("--check", action="store_true", help="build every step again and compare each output")
-    parser.add_argument("--keep-failed", action="store_true", help="keep a failed script's folders for derive shell")
-    parser.add_argument("--offline", action="store_true", help="fetch nothing")
-    no_cache_option(parser)
-    executor_option(parser)
-    on_option(parser)
+    running_options(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the plan, as derive plan does, and do nothing")
 
 
@@ -48,20 +44,13 @@ def run(args: argparse.Namespace) -> int:
 
         return print_plan(args)
     from derive.build.deriving import derive_outputs
-    from derive.build.service import Options, evaluate
+    from derive.build.service import evaluate
     from derive.cli.progress import progress_for_stderr
 
     project = project_of(args)
     target = evaluate(project, args.name, args.platform)
     with LocalStore(store_folder(args)) as store:
-        options = Options(
-            jobs=jobs_of(args),
-            offline=args.offline,
-            keep_failed=args.keep_failed,
-            executor=args.executor,
-            on=tuple(args.on),
-            no_cache=args.no_cache,
-        )
+        options = running_of(args)
         outputs = derive_outputs(target, store, options, progress_for_stderr(), project.root, whole=args.check)
         differences = _check(target, store, options) if args.check else ()
         out = outputs["out"]

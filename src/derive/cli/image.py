@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from derive.build.memo import keep_recalled, memo_key, recall
-from derive.cli.console import answer_record, jobs_of, note, project_of, store_folder, wants_json
+from derive.cli.console import answer_record, note, project_of, store_folder, wants_json
 from derive.cli.exporting import assembled, backend_option
-from derive.cli.options import executor_option, no_cache_option, on_option, something
+from derive.cli.options import something
 from derive.cli.outputs import answer_beside
+from derive.cli.running import running_of, running_options
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -38,11 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="the image (default: the project's default image)")
     parser.add_argument("--platform", choices=("linux/amd64", "linux/arm64"), help="default: as the image's file says")
     parser.add_argument("--check", action="store_true", help="build every step again and compare each output")
-    parser.add_argument("--keep-failed", action="store_true", help="keep a failed script's folders for derive shell")
-    parser.add_argument("--offline", action="store_true", help="fetch nothing")
-    no_cache_option(parser)
-    executor_option(parser)
-    on_option(parser)
+    running_options(parser)
     backend_option(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the plan, as derive plan does, and do nothing")
     parser.add_argument(
@@ -121,17 +118,9 @@ def _derive(
     args: argparse.Namespace, project: Project, name: str, platform: Platform | None, store: LocalStore
 ) -> DerivedImage:
     from derive.build.images import derive_image
-    from derive.build.service import Options
     from derive.cli.progress import progress_for_stderr
 
-    options = Options(
-        jobs=jobs_of(args),
-        offline=args.offline,
-        keep_failed=args.keep_failed,
-        executor=args.executor,
-        on=tuple(args.on),
-        no_cache=args.no_cache,
-    )
+    options = running_of(args)
     done = derive_image(project, name, platform, store, options, progress_for_stderr(), check=args.check)
     if args.check:
         note(f"checked {done.checked} steps: {len(done.differences) or 'no'} differences")

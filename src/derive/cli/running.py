@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How steps are run, as the commands that derive let a person say it: on what, from where, and what is left behind.
+
+Edge: the command line.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from derive.cli.console import jobs_of
+from derive.cli.options import executor_option, no_cache_option, on_option
+
+if TYPE_CHECKING:
+    import argparse
+
+    from derive.build.service import Options
+
+
+def running_options(parser: argparse.ArgumentParser) -> None:
+    """Declare how steps are run."""
+    parser.add_argument("--keep-failed", action="store_true", help="keep a failed script's folders for derive shell")
+    parser.add_argument("--offline", action="store_true", help="fetch nothing")
+    no_cache_option(parser)
+    executor_option(parser)
+    on_option(parser)
+
+
+def running_of(args: argparse.Namespace) -> Options:
+    """Return what :func:`running_options` took."""
+    from derive.build.service import Options
+
+    return Options(
+        jobs=jobs_of(args),
+        offline=args.offline,
+        keep_failed=args.keep_failed,
+        executor=args.executor,
+        on=tuple(args.on),
+        no_cache=args.no_cache,
+    )
