@@ -45,14 +45,14 @@ while [ $# -gt 0 ]; do
   case "$1" in --ready-file) ready=$2 ;; --phase) phase=$2 ;; esac
   shift
 done
-trap 'rm "$ready"; echo "$phase guard ends" >>LOG; exit 0' TERM
 if [ -e BROKEN-$phase ]; then sleep 0.3; exit 1; fi
+trap 'trap "" TERM; rm -f "$ready"; echo "$phase guard ends" >>LOG' EXIT
+trap 'exit 0' TERM
 echo waiting >"$ready"
 echo "$phase guard waits" >>LOG
 until [ -e HERE ]; do sleep 0.05; done
 echo guarding >"$ready"
 while [ -e HERE ]; do sleep 0.05; done
-rm "$ready"
 """
 OF_USER = '#!/bin/sh\nexec /usr/bin/%s --user "$@"\n'
 
@@ -133,6 +133,7 @@ def test_a_guard_waits_before_the_container_is_started_and_hands_over_and_ends_a
         "steady guard waits",
         "startup guard ends",
         "container ends",
+        "steady guard ends",
     ]
     found = asyncio.run(seen(place.node, "small"))
     assert [(guard.phase, guard.alive) for guard in found] == [("startup", False), ("steady", False)]
