@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from derive.buildkit.inspected import Address
+from derive.buildkit.plugin import buildx_command
 from derive.errors import HostRefuses
 
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ def held_for(seconds: float) -> Iterator[Path]:
 def docker_client(*, held_by: Path | None = None, context: str | None = None) -> DockerClient:
     """Return the client of the machine's own settings; ``held_by`` is the pipe whose end is the client's.
 
+    One that is held has the commands of buildx alone.
+
     Raises:
         HostRefuses: when Docker's command, or its plugin buildx, is not on this machine.
     """
@@ -142,5 +145,5 @@ def docker_client(*, held_by: Path | None = None, context: str | None = None) ->
         raise HostRefuses("there is no docker on this machine's PATH, which speaks to BuildKit", hint=INSTALL)
     if held_by is None:
         return DockerClient(client_type="docker")
-    held = [sys.executable, "-I", "-S", str(_HELD), str(held_by), "docker"]
+    held = [sys.executable, "-I", "-S", str(_HELD), str(held_by), *buildx_command()]
     return DockerClient(client_call=held, client_type="docker", context=context)
