@@ -231,6 +231,16 @@ def test_a_root_is_sent_to_a_builder_once(steps: Steps, one: BuildKitExecutor) -
     assert int(own.worker["sent_bytes"]) < 2000
 
 
+def test_a_builder_that_stands_by_itself_gives_the_same_tree(
+    steps: Steps, one: BuildKitExecutor, builders: Client
+) -> None:
+    script = "mkdir -p /out/a; echo x >/out/a/b; ln -s b /out/a/c"
+    with builders.standing("far", "one"):
+        far = steps.run(script, BuildKitExecutor(builders=("far",), tries=1))
+        assert steps.worker["driver"] == "remote"
+    assert far == steps.run(script, one) == steps.run(script)
+
+
 def test_what_could_not_be_pinned_is_told(steps: Steps, one: BuildKitExecutor) -> None:
     steps.run("true", one)
     assert steps.worker["kernel"] == os.uname().release

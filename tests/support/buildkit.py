@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
@@ -57,6 +58,34 @@ class Client:
         """Make an engine known under a name."""
         command = ["docker", "context", "create", name, "--docker", f"host={url}"]
         subprocess.run(command, env=self.environment, check=True, capture_output=True)
+
+    @contextlib.contextmanager
+    def standing(self, name: str, engine: str) -> Iterator[None]:
+        """Make the BuildKit of an engine that is known a builder of the driver ``remote``, by a socket of its own."""
+        words = ["docker", "--context", engine, "buildx", "dial-stdio"]
+        # Before anything listens: else this waits for as long as a builder may take to start.
+        create = ["docker", "buildx", "create", "--name", name, "--driver", "remote", f"unix://{self.folder / name}"]
+        subprocess.run(create, env=self.environment, check=True, capture_output=True)
+        with contextlib.ExitStack() as stack, socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(self.folder / name))
+            listening.listen()
+
+            def serve() -> None:
+                with contextlib.suppress(OSError):
+                    while True:
+                        taken, _ = listening.accept()
+                        with taken:
+                            asked = subprocess.Popen(
+                                words, env=self.environment, stdin=taken, stdout=taken, stderr=subprocess.DEVNULL
+                            )
+                        stack.callback(asked.wait)
+                        stack.callback(asked.kill)
+
+            serving = threading.Thread(target=serve, daemon=True)
+            serving.start()
+            yield
+            listening.shutdown(socket.SHUT_RDWR)
+            serving.join()
 
 
 @contextlib.contextmanager

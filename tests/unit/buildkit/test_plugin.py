@@ -33,7 +33,8 @@ def test_a_plugin_is_started_as_docker_s_command_would(settings: Path) -> None:
 def test_a_folder_that_a_person_named_comes_first(settings: Path) -> None:
     program(settings / "cli-plugins")
     (settings / "config.json").write_text(json.dumps({"cliPluginsExtraDirs": [str(settings / "own")]}))
-    assert buildx_command()[-1] == program(settings / "own")
+    found = program(settings / "own")
+    assert buildx_command()[-1] == found
 
 
 def test_without_a_plugin_docker_s_command_is_asked_and_says_so_itself(settings: Path) -> None:
