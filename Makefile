@@ -64,6 +64,7 @@ bench: setup ## measure the engine
 scale: ## building on 1 to 50 workers, simulated and on BuildKit (root, an hour): [ARGS='--steps 100 --record FILE']
 	@tools/bootstrap --tests && tests/support/install-docker .cache/docker
 	@.venv/bin/python bench/engine/scale.py $(ARGS)
+	@.venv/bin/python -m pytest tests/scale/probe_on_buildkit.py
 
 lock: setup ## resolve what the wishes in lock/ want: [ARGS='--outdated']
 	@.venv/bin/derive lock $(ARGS)

@@ -76,7 +76,11 @@ class Client:
                         taken, _ = listening.accept()
                         with taken:
                             asked = subprocess.Popen(
-                                words, env=self.environment, stdin=taken, stdout=taken, stderr=subprocess.DEVNULL
+                                words,
+                                env=self.environment,
+                                stdin=taken.fileno(),
+                                stdout=taken.fileno(),
+                                stderr=subprocess.DEVNULL,
                             )
                         stack.callback(asked.wait)
                         stack.callback(asked.kill)
