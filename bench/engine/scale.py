@@ -87,7 +87,8 @@ def _simulated(tasks: Sequence[Task], count: int, *, lost: int = 0) -> dict[str,
     moved = least_moved(tasks, range(len(tasks)))
     note(
         f"{count} simulated workers{f', {lost} lost' if lost else ''}: {duration_text(table.makespan_ns)}, "
-        f"{table.makespan_ns / least.least_ns:.2f} of the least; {size_text(table.moved_bytes)} moved"
+        f"{table.makespan_ns / least.least_ns:.2f} of the least; {size_text(table.moved_bytes)} moved, "
+        f"{table.moved_bytes / moved:.1f} of the least"
     )
     return {
         "workers": count,
@@ -134,15 +135,20 @@ def _buildkit(tasks: Sequence[Task], parent: Path) -> list[Json]:
             remove_folder(folder)
         workers = [Worker(name=f"w{n}", kinds=frozenset({Kind.SANDBOX}), slots=_SLOTS) for n in range(count)]
         least = bounds(tasks, workers)
+        each = measured.wall_ns // measured.steps
+        own = (measured.cpu_ns + measured.children_ns) // measured.steps
         note(
-            f"{count} builders: {duration_text(measured.wall_ns)}, {measured.wall_ns / len(tasks) / 1e6:.0f} ms a step"
+            f"{count} builders: {duration_text(measured.wall_ns)}, {each / 1e6:.0f} ms a step, "
+            f"{own / 1e6:.0f} ms of processor time here"
         )
         found.append(
             {
                 "workers": count,
                 "slots": _SLOTS,
                 **asdict(measured),
-                "wall_ns_per_step": measured.wall_ns // measured.steps,
+                "wall_ns_per_step": each,
+                # What this machine gives for a derivation wherever it runs: the engine and its client of BuildKit.
+                "own_cpu_ns_per_step": own,
                 "slept_ns": int(_PACE * sum(task.duration_ns for task in tasks)),
                 "critical_path_ns": int(_PACE * least.critical_path_ns),
                 "work_by_workers_ns": int(_PACE * least.work_ns),

@@ -87,9 +87,13 @@ def bounds(tasks: Sequence[Task], workers: Sequence[Worker]) -> Bounds:
 
 
 def least_moved(tasks: Sequence[Task], ran_elsewhere: Iterable[int]) -> int:
-    """Return the fewest bytes that can be moved if some tasks run elsewhere: each thing sent once, each result back."""
+    """Return the fewest bytes that can be moved if some tasks run elsewhere.
+
+    Each thing is sent once, and each result comes back once; what one of these tasks gave need not be sent to another.
+    """
     places = set(ran_elsewhere)
-    sent = {name: size for place in places for name, size in tasks[place].reads}
+    there = {tasks[place].key for place in places}
+    sent = {name: size for place in places for name, size in tasks[place].reads if name not in there}
     return sum(sent.values()) + sum(tasks[place].gives_bytes for place in places)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -163,6 +164,13 @@ def test_bounds_are_the_longest_way_and_the_work_of_each_group_of_workers() -> N
 def test_the_least_that_can_be_moved_counts_each_thing_once() -> None:
     tasks = [task("a", 1, root=100, x=1), task("b", 1, root=100, y=2), task("c", 1, root=100, z=4)]
     assert least_moved(tasks, [0, 1]) == 103
+
+
+def test_the_least_that_can_be_moved_leaves_a_result_where_it_was_made() -> None:
+    first, second = task("a", 1, root=100), task("b", 1, root=100, a=7)
+    tasks = [replace(first, gives_bytes=7), replace(second, gives_bytes=1)]
+    assert least_moved(tasks, [0, 1]) == 108
+    assert least_moved(tasks, [1]) == 108
 
 
 def test_a_ring_is_refused() -> None:
