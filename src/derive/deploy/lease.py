@@ -56,7 +56,8 @@ class Owner:
 class Lease:
     """A node's lease as the node keeps it: ``taken_s`` and ``expires_s`` are seconds since 1970 by the node's clock.
 
-    ``left_s`` is how long it still holds, by the node's clock that only goes forward; 0 once it has expired.
+    ``left_s`` is how long it still holds, by the node's clock that only goes forward; 0 once it has expired. The
+    owner of one that ``is_gone`` ran on that node, and does so no more, as the node says when it is asked.
     """
 
     nonce: str
@@ -64,6 +65,7 @@ class Lease:
     taken_s: int
     expires_s: int
     left_s: int
+    is_gone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +107,7 @@ def parse_lease(value: Json, where: str) -> Lease:
             taken_s=int(document["taken_s"]),
             expires_s=int(document["expires_s"]),
             left_s=int(document["left_s"]),
+            is_gone=document.get("is_gone", False) is True,
         )
     except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
         detail = expected_got(LEASE_TAG, f"no {error}" if isinstance(error, KeyError) else str(error))

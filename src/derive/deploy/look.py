@@ -21,8 +21,8 @@ from derive.deploy.arming import seen as guards_seen
 from derive.deploy.effects import FileSeen, StateSeen, is_gone, read_files, read_lease, read_state, read_states
 from derive.deploy.engines import containers
 from derive.deploy.node_errors import NodeSlow, NodeUnreachable
-from derive.deploy.recovery import LeaseSeen
 from derive.deploy.remote import connect
+from derive.deploy.situation import LeaseSeen, told_of_each_other
 from derive.deploy.status import NodeSeen, services_of
 from derive.errors import Corrupt, DeriveError
 
@@ -66,7 +66,9 @@ class Lookout:
         What such a node was last seen with is kept: its container and guards are those of then. One that never answered
         counts as having done so when this began.
         """
-        return tuple(await asyncio.gather(*(self._look(line, service) for line in self.lines)))
+        seen = await asyncio.gather(*(self._look(line, service) for line in self.lines))
+        leases = told_of_each_other({one.node: one.lease for one in seen})
+        return tuple(replace(one, lease=leases[one.node]) for one in seen)
 
     async def services(self) -> tuple[str, ...]:
         """Return the names of the services that any node remembers or runs."""
@@ -216,14 +218,21 @@ async def _seen(node: Node, folder: str, service: str) -> NodeSeen:
         damaged="; ".join(filter(None, (_damage(state, f"{folder}/{service}"), unread))) or None,
         containers=tuple(found),
         guards=guards,
-        lease=None if lease is None else _lease(lease),
+        lease=None if lease is None else lease_seen(lease),
         answered_ns=time.time_ns(),
     )
 
 
-def _lease(lease: Lease) -> LeaseSeen:
-    alive = lease.left_s > 0 and not is_gone(lease.owner)
-    return LeaseSeen(owner=lease.owner.words(), nonce=lease.nonce, alive=alive, expires_in_s=int(lease.left_s))
+def lease_seen(lease: Lease) -> LeaseSeen:
+    """Return a node's lease as it is to be judged, its owner looked for on this machine."""
+    gone = lease.is_gone or is_gone(lease.owner)
+    return LeaseSeen(
+        owner=lease.owner.words(),
+        nonce=lease.nonce,
+        alive=lease.left_s > 0 and not gone,
+        expires_in_s=int(lease.left_s),
+        is_gone=gone,
+    )
 
 
 async def lease_or_damage(node: Node, folder: str) -> tuple[Lease | None, str | None]:

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 from derive.deploy import engines
 from derive.deploy.again import PLAIN, Again
-from derive.deploy.effects import StateSeen, Wanted, facts, is_gone, read_state
+from derive.deploy.effects import StateSeen, Wanted, facts, read_state
 from derive.deploy.former import launches_of, mended
-from derive.deploy.look import lease_or_damage
+from derive.deploy.look import lease_or_damage, lease_seen
 from derive.deploy.machine import machine
 from derive.deploy.plan import Seen
 from derive.deploy.preflight import wanted
 from derive.deploy.recovery import judge
-from derive.deploy.situation import LeaseSeen
+from derive.deploy.situation import LeaseSeen, told_of_each_other
 from derive.errors import Corrupt, DeriveError
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _wanted(target: Target, rank: int) -> Wanted:
 def _seen(target: Target, looks: Mapping[str, NodeLook], now_s: int, own: str | None, again: Again) -> Seen:
     states = {name: one.state.state for name, one in looks.items()}
     containers = {name: one.containers for name, one in looks.items()}
-    leases = {name: _lease(one.lease, own) for name, one in looks.items()}
+    leases = told_of_each_other({name: _lease(one.lease, own) for name, one in looks.items()})
     every = [node.name for node in target.bundle.site.nodes]
     situation = judge(
         {name: states.get(name) for name in every},
@@ -149,12 +149,7 @@ def _seen(target: Target, looks: Mapping[str, NodeLook], now_s: int, own: str | 
 def _lease(lease: Lease | None, own: str | None) -> LeaseSeen | None:
     if lease is None or lease.nonce == own:
         return None
-    return LeaseSeen(
-        owner=lease.owner.words(),
-        nonce=lease.nonce,
-        alive=lease.left_s > 0 and not is_gone(lease.owner),
-        expires_in_s=int(lease.left_s),
-    )
+    return lease_seen(lease)
 
 
 def stored(target: Target, kept: Kept) -> Seen | None:

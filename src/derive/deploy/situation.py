@@ -6,7 +6,8 @@ Core: no IO. Standard library only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from derive.canonical import Digest, Json
@@ -38,13 +39,26 @@ class Kind(Enum):
 class LeaseSeen:
     """Who has the lease of a node: owner as text, the nonce, and whether it is still good by the node's own clock.
 
-    One whose owner is known to be gone is not ``alive``, whatever time it has left.
+    One whose owner is known to be gone is not ``alive``, whatever time it has left; ``is_gone`` says that it is known.
     """
 
     owner: str
     nonce: str
     alive: bool
     expires_in_s: int
+    is_gone: bool = False
+
+
+def told_of_each_other(leases: Mapping[str, LeaseSeen | None]) -> dict[str, LeaseSeen | None]:
+    """Return leases by node, none of them alive whose owner is gone by what another node says.
+
+    A deploy has one nonce on all nodes: that it ended with the head's last boot, the head alone can tell.
+    """
+    gone = {one.nonce for one in leases.values() if one is not None and one.is_gone}
+    return {
+        name: one if one is None or one.nonce not in gone else replace(one, alive=False, is_gone=True)
+        for name, one in leases.items()
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -119,6 +119,13 @@ def test_one_whose_process_ran_on_this_machine_before_its_reboot_is_taken_over(f
     assert take(folder, "second")["why"] == "owner gone"
 
 
+def test_whether_its_owner_ran_on_the_node_and_is_gone_is_told_with_it(folder: Path) -> None:
+    take(folder, "first")
+    assert do("lease-read", folder=str(folder))["lease"]["is_gone"] is False
+    take(folder, "first", **GONE)
+    assert do("lease-read", folder=str(folder))["lease"]["is_gone"] is True
+
+
 def test_setting_the_clock_ends_no_lease(folder: Path) -> None:
     take(folder, "first")
     edit(folder, expires_s=0)

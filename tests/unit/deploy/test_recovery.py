@@ -12,6 +12,7 @@ import pytest
 from derive.canonical import encode
 from derive.deploy.model import Container, NodeState, Served, Step
 from derive.deploy.recovery import Kind, LeaseSeen, Situation, judge
+from derive.deploy.situation import told_of_each_other
 from support.deploying import container_of, served, state, target
 
 OLD, NEW = served("probe-1", "1"), served("probe-2", "2")
@@ -42,6 +43,20 @@ def spread(*values: Any) -> dict[str, Any]:
 
 
 SERVING = state()
+
+
+def test_one_node_that_knows_that_a_deploy_has_ended_tells_of_the_leases_of_all() -> None:
+    gone = replace(LEASE, alive=False, is_gone=True, expires_in_s=0)
+    other = replace(LEASE, nonce="m")
+    assert told_of_each_other(spread(gone, LEASE, None)) == spread(
+        gone, replace(LEASE, alive=False, is_gone=True), None
+    )
+    assert told_of_each_other(spread(gone, other, LEASE))["spark2"] == other
+
+
+def test_one_lease_that_has_expired_says_nothing_of_the_others() -> None:
+    expired = replace(LEASE, alive=False, expires_in_s=0)
+    assert told_of_each_other(spread(expired, LEASE, LEASE)) == spread(expired, LEASE, LEASE)
 
 
 def test_all_nodes_run_what_they_remember_serving() -> None:

@@ -171,10 +171,14 @@ def lease_free(given: dict[str, Any]) -> Any:
 
 
 def lease_read(given: dict[str, Any]) -> Any:
-    """Return the lease as it is now; where it cannot be read, why, and how long it holds all the same."""
+    """Return the lease as it is now, with whether its owner ran on this machine and does so no more.
+
+    Where it cannot be read: why, and how long it holds all the same.
+    """
     folder = folder_of(given)
     try:
-        return {"lease": read_lease(folder), "damaged": None}
+        held = read_lease(folder)
+        return {"lease": None if held is None else {**held, "is_gone": _is_gone(held)}, "damaged": None}
     except Refused as refused:
         why = "; ".join((refused.answer["message"], *refused.answer["detail"]))
         left = damaged_left_s(folder)
