@@ -44,6 +44,7 @@ def settings_of(cache: CacheConfig) -> Settings:
         longest_delay_s=2.0,
         slow_window_s=patience,
         longest_asked_s=patience,
+        silence_ends=True,
     )
 
 

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from derive.net.failures import Broken, Distrusted, Failure, Gone, Refused, asked_pause
+from derive.net.failures import Broken, Distrusted, Failure, Gone, Refused, TimedOut, asked_pause
 from derive.net.places import hide_credentials
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ def broken_by(error: BaseException, *, connect_s: float, read_s: float) -> Failu
     if isinstance(error, errors.SSLError):
         failure: Failure = Distrusted(f"no trusted TLS connection: {_innermost(error)}")
     elif isinstance(error, errors.ConnectTimeout):
-        failure = Broken(f"no connection in {connect_s:g} s", silent=True)
+        failure = TimedOut(f"no connection in {connect_s:g} s")
     elif isinstance(error, errors.Timeout | urllib3.exceptions.TimeoutError | TimeoutError):
-        failure = Broken(f"no answer in {read_s:g} s", silent=True)
+        failure = TimedOut(f"no answer in {read_s:g} s")
     elif isinstance(error, errors.ConnectionError):
         failure = Broken(_innermost(error), silent=True)
     elif isinstance(error, errors.TooManyRedirects):

@@ -70,6 +70,13 @@ class Broken(Failure):
         self.after = after
 
 
+class TimedOut(Broken):
+    """The host took the request, or did not even do that, and said nothing for as long as it may."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, silent=True)
+
+
 class Wrong(Failure):
     """The mirror served other bytes; ``detail`` holds expected and got."""
 

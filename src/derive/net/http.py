@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from derive import __version__
 from derive.errors import Interrupted
 from derive.net.answers import broken_by, headers_of, status_failure
-from derive.net.failures import Broken, Distrusted, Failure, Gone, Refused, Skipped, delays
+from derive.net.failures import Broken, Distrusted, Failure, Gone, Refused, Skipped, TimedOut, delays
 from derive.net.places import origin
 from derive.net.progress import Progress
 
@@ -35,7 +35,8 @@ _FAILED_IN_A_ROW = 3
 class Settings:
     """Bounds of patience. Times in seconds; ``attempts`` without progress; ``slowest`` in bytes per second.
 
-    ``longest_asked_s`` is the longest pause that a host may ask for.
+    ``longest_asked_s`` is the longest pause that a host may ask for. A host that says nothing in time is asked as often
+    as one whose connection breaks, or with ``silence_ends`` not again.
     """
 
     connect_s: float = 15.0
@@ -46,6 +47,7 @@ class Settings:
     slowest: int = 512
     slow_window_s: float = 60.0
     longest_asked_s: float = 60.0
+    silence_ends: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +185,8 @@ class Client:
             except Broken as failure:
                 left = self.settings.attempts - 1 if seen() - before >= _PIECE else left - 1
                 asked = failure.after or 0.0
-                if left <= 0 or asked > self.settings.longest_asked_s:
+                is_over = isinstance(failure, TimedOut) and self.settings.silence_ends
+                if is_over or left <= 0 or asked > self.settings.longest_asked_s:
                     self._count(url, failure)
                     raise
                 self.pause(max(next(pauses), asked))

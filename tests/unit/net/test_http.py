@@ -12,7 +12,7 @@ import requests
 
 from derive.errors import Interrupted
 from derive.net.answers import broken_by
-from derive.net.failures import Broken, Distrusted, Gone, Refused, Skipped
+from derive.net.failures import Broken, Distrusted, Gone, Refused, Skipped, TimedOut
 from derive.net.http import Body, Client, Settings
 from derive.net.progress import Quiet
 from support.servers import FaultServer, Reply
@@ -229,6 +229,25 @@ def test_a_host_that_takes_nothing_of_a_body_is_given_up() -> None:
         asking = Client(settings=settings, progress=Quiet())
         with pytest.raises(Broken, match="nothing moved for too long"):
             asking.call("PUT", f"http://127.0.0.1:{silent.getsockname()[1]}/x", body=body(50_000_000))
+        asking.close()
+
+
+@pytest.mark.parametrize(("silence_ends", "asked"), [(True, 1), (False, 2)])
+def test_a_host_that_says_nothing_in_time_is_asked_again_unless_that_ends_it(silence_ends: bool, asked: int) -> None:
+    with FaultServer() as server:
+        url = server.serve("/x", Reply(hang=True))
+        asking = client(read_s=0.2, attempts=2, silence_ends=silence_ends)
+        with pytest.raises(TimedOut, match=r"no answer in 0\.2 s"):
+            asking.get(url)
+        asking.close()
+        assert len(server.requests) == asked
+
+
+def test_a_connection_that_breaks_is_tried_again_also_where_silence_ends_it() -> None:
+    with FaultServer() as server:
+        url = server.serve("/x", Reply(body=b"abc", cut=0), Reply(body=b"abc"))
+        asking = client(attempts=2, silence_ends=True)
+        assert asking.get(url).body == b"abc"
         asking.close()
 
 
