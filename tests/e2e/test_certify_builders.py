@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +13,9 @@ import pytest
 
 from derive.store.local import LocalStore
 from support.buildkit import client
+from support.cli import Ran
 from support.docker_engine import ImageStore, default_binaries, docker_engine, why_unavailable
-from support.promoting import HOSTS, promoted_project
+from support.promoting import HOSTS, claim, promoted_project, write_site_and_facts
 from support.releasing import commit
 from support.require import skip_or_fail
 from support.small import Small
@@ -57,9 +59,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Small]:
 
 @pytest.fixture
 def small(made: Small, tmp_path: Path) -> Small:
+    return copied(made, tmp_path)
+
+
+def copied(made: Small, place: Path) -> Small:
+    """Copy a project, without what its store holds."""
     for folder in (made.root, made.home):
-        shutil.copytree(folder, tmp_path / folder.name, symlinks=True)
-    return Small(tmp_path / made.root.name, tmp_path / "stores/store", made.server, tmp_path / made.home.name)
+        shutil.copytree(folder, place / folder.name, symlinks=True)
+    return Small(place / made.root.name, place / "stores/store", made.server, place / made.home.name)
 
 
 def release(small: Small) -> None:
@@ -72,10 +79,20 @@ def certificates(small: Small) -> list[Path]:
     return sorted((small.root / "records").glob("certificates/m-1/*.json"))
 
 
-def test_two_builders_that_agree_are_signed_for_by_one_hand_and_count_as_one_builder_on_one_host(small: Small) -> None:
+@pytest.fixture(scope="module")
+def agreed(made: Small, tmp_path_factory: pytest.TempPathFactory) -> tuple[Small, Ran]:
+    """Return a project whose release two builders agree about, signed for by one hand, with what was said."""
+    small = copied(made, tmp_path_factory.mktemp("agreed"))
     release(small)
     done = small.here(*CERTIFY, "--builders", "here,worker", "--key", "ann", "--key", "ben", env=ANN)
     assert done.code == 0, done.err
+    return small, done
+
+
+def test_two_builders_that_agree_are_signed_for_by_one_hand_and_count_as_one_builder_on_one_host(
+    agreed: tuple[Small, Ran],
+) -> None:
+    small, done = agreed
     files = certificates(small)
     assert sorted(done.answer.splitlines()) == [str(path.relative_to(small.root)) for path in files]
     assert len(files) == 2
@@ -90,6 +107,26 @@ def test_two_builders_that_agree_are_signed_for_by_one_hand_and_count_as_one_bui
         assert here[key] == worker[key], "the worker is asked for its kernel, and it is this machine's"
     assert here["steps"] > worker["steps"] == 2, "a worker runs what runs programs, for each platform"
     assert small.here(*CERTIFY, "--need", "1").code == 0
+
+
+def test_what_two_builders_agree_about_counts_as_one_builder_of_a_promotion(
+    agreed: tuple[Small, Ran], tmp_path: Path
+) -> None:
+    small = copied(agreed[0], tmp_path)
+    for path in certificates(small):
+        if "-ben" in path.name:
+            path.unlink()
+    site, facts = write_site_and_facts(tmp_path, int(time.time()))
+    tomorrow = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 86_400))
+    asked = ("promote", "m-1", "--shape", "four", "--certified", "--site", site, "--facts", *facts)
+    waived = ("--waive", "no machine is free", "--expires", tomorrow)
+    assert "1 builder of 2 (ann)" in small.here(*asked, *waived).err
+    claim(small, "m-1", "ben")
+    commit(small.root, "certificates")
+    done = small.here(*asked, *waived)
+    assert done.code == 0, done.err
+    body = json.loads((small.root / done.answer).read_bytes())["body"]
+    assert len(body["certificates"]) == 2
 
 
 def test_a_step_that_is_not_deterministic_is_found_and_named_and_nothing_is_signed(

@@ -103,25 +103,11 @@ def append(
         if read.alarm is not None or read.entries:
             rows.add_entries(database, place, public.id, read.entries)
             continue
-        head = rows.head(database, place, public.id)
-        entry = Entry(
-            log=secrets.token_hex(16) if head is None else head.log,
-            sequence=1 if head is None else head.sequence + 1,
-            previous=None if head is None else head.digest,
-            made_s=now_s,
-            claims=tuple(claims),
-            costs=costs,
-            seen=seen,
-        )
+        entry = _next(rows.head(database, place, public.id), claims, costs, seen, now_s)
         data = entry.signed(key)
         blob = Descriptor(media_type=ENTRY_TYPE, digest=sha256(data), size=len(data))
         piece = LogPiece(first=1, entries=(blob,)) if read.piece is None else read.piece.appended(blob)
-        held = Held({blob.digest: data, EMPTY_DESCRIPTOR.digest: EMPTY})
-        for one in (EMPTY_DESCRIPTOR, blob):
-            if not remote.head_blob(one.digest)[0]:
-                upload(held, remote, one, Quiet())
-        if read.data is not None and read.piece is not None and piece.first != read.piece.first:
-            remote.put_manifest(log_tag(public.id, piece_of(read.piece.first)), MANIFEST_TYPE, read.data)
+        _put_aside(remote, public, read, piece, {blob.digest: data, EMPTY_DESCRIPTOR.digest: EMPTY})
         tag = log_tag(public.id)
         if remote.manifest(tag) != read.data:
             continue
@@ -137,6 +123,31 @@ def append(
         detail=[f"key       {public.id}"],
         hint="a key belongs to one machine: make another (derive key new NAME); then look: derive cache status",
     )
+
+
+def _next(
+    head: Head | None, claims: Sequence[Claim], costs: Mapping[Digest, Cost], seen: Mapping[Digest, Head], now_s: int
+) -> Entry:
+    """Return the entry that follows a head, or begins a new log."""
+    return Entry(
+        log=secrets.token_hex(16) if head is None else head.log,
+        sequence=1 if head is None else head.sequence + 1,
+        previous=None if head is None else head.digest,
+        made_s=now_s,
+        claims=tuple(claims),
+        costs=costs,
+        seen=seen,
+    )
+
+
+def _put_aside(remote: Remote, key: PublicKey, read: _Read, piece: LogPiece, blobs: Mapping[Digest, bytes]) -> None:
+    """Put what a piece will name, and one that is full under its own tag; the log names neither before it is put."""
+    held = Held(blobs)
+    for one in (EMPTY_DESCRIPTOR, piece.entries[-1]):
+        if not remote.head_blob(one.digest)[0]:
+            upload(held, remote, one, Quiet())
+    if read.data is not None and read.piece is not None and piece.first != read.piece.first:
+        remote.put_manifest(log_tag(key.id, piece_of(read.piece.first)), MANIFEST_TYPE, read.data)
 
 
 def _read_all(
