@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -16,13 +17,14 @@ import pytest
 
 from derive.buildkit.builders import find_builder, usable_builder
 from derive.buildkit.choose import require_builders
-from derive.buildkit.run import BuildKitExecutor, Patience
+from derive.buildkit.run import BuildKitExecutor
+from derive.buildkit.watch import Patience
 from derive.canonical import Digest
 from derive.errors import BuildFailed, HostRefuses, InputErrors, Interrupted, Unavailable
 from derive.sandbox.request import Program
 from derive.store.local import LocalStore
 from derive.trees.listing import DIRECTORY, File, Listing
-from support.buildkit import Client, Steps, busybox_root, client, tree_of
+from support.buildkit import Client, Steps, busybox_root, client, daemon_of, tree_of
 from support.cli import command, environment
 from support.docker_engine import DockerEngine, ImageStore, default_binaries, docker_engine, why_unavailable
 from support.require import skip_or_fail
@@ -113,19 +115,6 @@ def within(seconds: float, holds: Callable[[], bool]) -> bool:
     return True
 
 
-def daemon(engine: DockerEngine) -> int:
-    """The engine's daemon, as this machine numbers it."""
-    for process in Path("/proc").iterdir():
-        if process.name.isdecimal():
-            try:
-                arguments = (process / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if arguments[0].endswith(b"dockerd") and f"--config-file={engine.folder}/daemon.json".encode() in arguments:
-                return int(process.name)
-    raise AssertionError("no daemon")
-
-
 SEEN = """\
 id -u; id -g; hostname; pwd; umask; env | sort; ulimit -n; ulimit -c
 ls -a /in /in/a /in/file /build /tmp; cat /in/a/x /in/file
@@ -202,6 +191,18 @@ def test_a_log_comes_byte_by_byte_and_its_two_streams_in_order(steps: Steps, one
         steps.run(script, executor)
         logs.append(steps.log)
     assert logs[0] == logs[1] == b"a\xff\nb\n\n\r#5 0.1 c\nd\nno end\n"
+
+
+def test_a_line_of_the_log_comes_while_the_step_still_runs(steps: Steps, one: BuildKitExecutor, marker: str) -> None:
+    heard = threading.Event()
+    steps.heard = lambda data: heard.set() if data == b"first\n" else None
+    try:
+        with pytest.raises(Interrupted):  # the line itself gives up a step that would never end
+            steps.run(f"echo first; sleep {marker}", one, cancel=heard)
+    finally:
+        steps.heard = lambda _: None
+    assert steps.log == b"first\n"
+    assert gone(marker)
 
 
 def test_a_program_runs_without_a_shell(steps: Steps, one: BuildKitExecutor) -> None:
@@ -355,12 +356,12 @@ def lost(steps: Steps, docker: Path, builders: Client, one: BuildKitExecutor, ma
         executor = BuildKitExecutor(
             builders=(name, *one.builders),
             note=notes.append,
-            patience=Patience(silence_s=0.5, answer_s=1.0, misses=2),
+            patience=Patience(silence_s=0.5, answer_s=8.0, misses=2),
         )
 
         def strike() -> None:
             there(marker)
-            os.kill(daemon(doomed), number)
+            os.kill(daemon_of(doomed), number)
 
         striker = threading.Thread(target=strike)
         striker.start()
@@ -368,7 +369,7 @@ def lost(steps: Steps, docker: Path, builders: Client, one: BuildKitExecutor, ma
             found = steps.run(f"sleep {marker} & sleep 2; echo out >$DERIVE_OUT/x", executor)
         finally:
             striker.join()
-            os.kill(daemon(doomed), signal.SIGCONT) if number == signal.SIGSTOP else None
+            os.kill(daemon_of(doomed), signal.SIGCONT) if number == signal.SIGSTOP else None
     assert text_of(steps, found, b"x") == "out\n"
     assert steps.worker["builder"] == "one"
     return notes
@@ -430,3 +431,39 @@ def test_without_docker_or_buildx_the_error_says_what_to_install(
     with pytest.raises(HostRefuses, match="there is no docker"):
         find_builder()
     assert "docker-buildx" in str(caught.value.hint)
+
+
+BROKEN = {
+    "no program": (b"\x7fELF of another machine", 0o755, "cannot be started"),
+    "nothing": (b"", 0o755, "cannot be started"),
+    "without its interpreter": (b"#!/no/such/shell\n", 0o755, "cannot be started"),
+    "another program": (b"#!/bin/sh\necho hello\n", 0o755, "says nothing of builders"),
+    "not executable": (b"#!/bin/sh\n", 0o644, "no plugin buildx"),
+}
+
+
+@pytest.mark.usefixtures("builders")
+@pytest.mark.parametrize(("data", "mode", "said"), BROKEN.values(), ids=BROKEN)
+def test_a_plugin_that_is_broken_is_said_with_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, mode: int, said: str
+) -> None:
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    (tmp_path / "cli-plugins").mkdir()
+    (tmp_path / "cli-plugins" / "docker-buildx").write_bytes(data)
+    (tmp_path / "cli-plugins" / "docker-buildx").chmod(mode)
+    with pytest.raises(HostRefuses, match=said) as caught:
+        find_builder()
+    assert "docker-buildx" in str(caught.value.hint)
+
+
+def test_a_step_runs_where_the_plugin_and_the_store_lie_in_awkward_folders(
+    builders: Client, engine: DockerEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "a=b c"
+    shutil.copytree(builders.folder, own, symlinks=True, ignore=shutil.ignore_patterns("far"))  # a socket
+    monkeypatch.setenv("DOCKER_CONFIG", str(own))
+    assert engine.folder.exists()
+    with LocalStore(tmp_path / "the store" / "x=y,z:w@v") as store:
+        there = Steps(store, busybox_root(store))
+        found = there.run("echo out >$DERIVE_OUT/x", BuildKitExecutor(builders=("one",), tries=1))
+    assert list(found) == [b"", b"x"]

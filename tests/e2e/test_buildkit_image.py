@@ -5,6 +5,8 @@ too; and images upon others, whoever makes them."""
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +14,13 @@ from typing import Any
 
 import pytest
 
+from derive.buildkit.image_build import build_image
+from derive.buildkit.watch import Patience
 from derive.canonical import Digest
+from derive.errors import DeriveError
 from derive.images.shown import shown_files
 from derive.store.local import LocalStore
-from support.buildkit import Client, client
+from support.buildkit import Client, client, daemon_of
 from support.docker_engine import DockerEngine, ImageStore, default_binaries, docker_engine, why_unavailable
 from support.oci_registry import registry
 from support.require import skip_or_fail
@@ -82,6 +87,109 @@ def test_a_builder_assembles_the_same_files_and_settings_under_a_digest_of_its_o
         first, second = (settings(store, Digest.parse(name)) for name in names)
     labels = {"io.derive.backend": "buildkit", "io.derive.native": native}
     assert second == {**first, "Labels": {**first["Labels"], **labels}}
+
+
+def test_a_builder_that_stands_by_itself_makes_the_same_image(small: Small, builders: Client) -> None:
+    with builders.standing("far", "one"):
+        far = small.here("image", "--backend", "buildkit=far").answer
+    assert far == small.here("image", "--backend", "buildkit=one").answer
+
+
+ALTERED = {
+    "contents": "/usr/share/hello/greeting: file 0644",
+    "mode": "/usr/share/hello/greeting: file 0644",
+    "added": "/usr/share/hello/added: nothing, and in the other file 0644",
+    "removed": "/usr/share/hello/greeting: file 0644",
+    "whiteout": "/usr/share/hello/.wh.run: nothing, and in the other file",
+    "user": "user: '1000:1000', and in the other '0:0'",
+    "platform": "platform: linux/amd64, and in the other linux/riscv64",
+}
+
+
+def kept(store: LocalStore) -> tuple[object, ...]:
+    """Return what a store holds on to, and what other tools find in it by name."""
+    return store.database.roots(), (store.root / "index.json").read_bytes()
+
+
+@pytest.mark.parametrize(("what", "said"), ALTERED.items(), ids=ALTERED)
+def test_what_is_not_the_native_image_is_named_and_not_kept(
+    small: Small, builders: Client, tmp_path: Path, what: str, said: str
+) -> None:
+    native = small.here("image").answer
+    with LocalStore(small.store) as store:
+        before = kept(store)
+    with builders.altering(what):
+        ran = small.here("image", "--backend", "buildkit=one", "--output", str(tmp_path / "out"))
+    assert (ran.code, ran.out) == (1, ""), ran.err
+    assert "what BuildKit made of small is not the image that derive made" in ran.err
+    assert said in ran.err
+    assert ran.err.count("and in the other") == 1
+    assert not (tmp_path / "out").exists()
+    with LocalStore(small.store) as store:
+        assert kept(store) == before
+    assert small.here("image").answer == native
+
+
+BIG = """
+platforms = ["linux/amd64"]
+default-platform = "linux/amd64"
+[[layers]]
+name = "big"
+from = ["big"]
+"""
+BIG_STEP = """
+[big]
+builder = "script"
+root = "tools"
+script = "big.sh"
+"""
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalStore, Digest]]:
+    """An image that no builder assembles in a moment."""
+    with small_project(tmp_path_factory.mktemp("big")) as found:
+        found.write("images/big.toml", BIG)
+        found.write("derivations/small/big.sh", 'dd if=/dev/urandom of="$DERIVE_OUT/big" bs=1048576 count=40\n')
+        found.edit("derivations/small.toml", "[notes]", f"{BIG_STEP}\n[notes]")
+        native = found.here("image", "big").answer
+        with LocalStore(found.store) as store:
+            yield store, Digest.parse(native)
+
+
+STRUCK = {
+    "dies": (signal.SIGKILL, "builder doomed-9 did not assemble big"),
+    "hangs": (signal.SIGSTOP, "builder doomed-19 does not answer, and did not assemble big"),
+}
+
+
+@pytest.mark.parametrize(("number", "message"), STRUCK.values(), ids=STRUCK)
+def test_a_worker_that_is_lost_while_it_assembles_ends_with_what_was_said(
+    big: tuple[LocalStore, Digest], builders: Client, number: int, message: str
+) -> None:
+    store, native = big
+    patience = Patience(silence_s=0.5, answer_s=8.0, misses=2)
+    with docker_engine(store=ImageStore.CONTAINERD, binaries=default_binaries()) as doomed:
+        name = f"doomed-{int(number)}"
+        builders.add(name, doomed.url)
+        struck: list[str] = []
+
+        def strike(said: str) -> None:
+            if not struck:
+                os.kill(daemon_of(doomed), number)
+            struck.append(said)
+
+        before = kept(store)
+        try:
+            with pytest.raises(DeriveError) as caught:
+                build_image(store, native, "big", {}, builder=name, patience=patience, note=strike)
+        finally:
+            os.kill(daemon_of(doomed), signal.SIGCONT) if number == signal.SIGSTOP else None
+    assert struck
+    assert (caught.value.message, caught.value.exit_code) == (message, 3)
+    assert caught.value.detail
+    assert kept(store) == before
+    assert not list(Path(store.staging.new_path()).parent.glob("buildkit-image-*"))
 
 
 def test_people_without_derive_build_the_same_image_from_what_is_exported(

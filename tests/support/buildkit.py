@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import shutil
 import socket
 import subprocess
+import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -31,6 +33,7 @@ from derive.store.local import LocalStore
 from derive.trees.listing import DIRECTORY, Listing, Symlink
 from derive.trees.pack import Member, NewFile, add_members
 from speed.private_docker import default_binaries
+from support.docker_engine import DockerEngine
 from support.require import skip_or_fail
 
 BUSYBOX = Path("/bin/busybox")
@@ -53,6 +56,21 @@ class Client:
         own = {key: value for key, value in os.environ.items() if not key.startswith(("DOCKER_", "BUILDX_"))}
         path = f"{default_binaries().absolute() / 'bin'}:{os.environ['PATH']}"
         return {**own, "PATH": path, "DOCKER_CONFIG": str(self.folder), "HOME": str(self.folder)}
+
+    @contextlib.contextmanager
+    def altering(self, what: str) -> Iterator[None]:
+        """Have every image that is built come back another one; ``what`` is as in altering_buildx.py."""
+        plugin = self.folder / "cli-plugins" / "docker-buildx"
+        real = plugin.readlink()
+        words = [sys.executable, str(Path(__file__).with_name("altering_buildx.py")), str(real), what]
+        plugin.unlink()
+        plugin.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        plugin.chmod(0o755)
+        try:
+            yield
+        finally:
+            plugin.unlink()
+            plugin.symlink_to(real)
 
     def add(self, name: str, url: str) -> None:
         """Make an engine known under a name."""
@@ -110,15 +128,32 @@ def client(folder: Path) -> Iterator[Client]:
         yield found
 
 
+def daemon_of(engine: DockerEngine) -> int:
+    """Return the process of an engine's daemon, as this machine numbers it."""
+    for process in Path("/proc").iterdir():
+        if process.name.isdecimal():
+            try:
+                arguments = (process / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if arguments[0].endswith(b"dockerd") and f"--config-file={engine.folder}/daemon.json".encode() in arguments:
+                return int(process.name)
+    raise AssertionError("no daemon")
+
+
 @dataclass(slots=True)
 class Steps:
-    """Runs commands over a root, as ``script`` does; ``lines``, ``worker`` and ``log`` are those of the last run."""
+    """Runs commands over a root, as ``script`` does; ``lines``, ``worker`` and ``log`` are those of the last run.
+
+    ``heard`` is told each piece of the log as it comes.
+    """
 
     store: LocalStore
     root: Digest
     lines: list[str] = field(default_factory=list)
     worker: Mapping[str, str] = field(default_factory=dict)
     log: bytes = b""
+    heard: Callable[[bytes], None] = lambda _: None
 
     def run(
         self,
@@ -136,6 +171,7 @@ class Steps:
 
         def write(data: bytes) -> None:
             self.log += data
+            self.heard(data)
 
         request = ResolvedDerivation(
             builder="script",

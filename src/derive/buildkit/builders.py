@@ -15,6 +15,9 @@ __all__ = ["Address", "Builder", "Node", "find_builder", "usable_builder"]
 ANSWER_S = 20.0
 """How long a builder may take to say what it is."""
 
+_NOT_STARTED = (126, 127)
+"""The status of a program that is no program, or whose interpreter is not there, as a shell has it."""
+
 _CREATE = "docker buildx create --name NAME --driver docker-container"
 
 
@@ -35,7 +38,11 @@ def find_builder(name: str = "", *, within_s: float = ANSWER_S) -> Builder:
             said = run([*command, "buildx", "inspect", *([name] if name else [])])
         except DockerException as error:
             raise _refusal(name, error.return_code, error.stderr or str(error), within_s) from error
-    return read_builder(str(said), is_current=not name)
+    found = read_builder(str(said), is_current=not name)
+    if not found.name and not found.nodes:
+        lines = str(said).strip().splitlines()[-3:]
+        raise HostRefuses("docker's plugin buildx on this machine says nothing of builders", detail=lines, hint=INSTALL)
+    return found
 
 
 def usable_builder(name: str, platform: str) -> Builder:
@@ -77,6 +84,8 @@ def _refusal(name: str, status: int, said: str, within_s: float) -> DeriveError:
     lines = tuple(line.removeprefix("ERROR: ") for line in said.strip().splitlines()[-3:])
     if "is not a docker command" in said or "unknown command" in said or "unknown flag" in said:
         return HostRefuses("docker on this machine has no plugin buildx", detail=lines, hint=INSTALL)
+    if status in _NOT_STARTED:
+        return HostRefuses("docker's plugin buildx on this machine cannot be started", detail=lines, hint=INSTALL)
     if name and "no builder" in said:
         hint = f"docker buildx ls names those that there are; make one: {_CREATE.replace('NAME', name)}"
         return InputErrors.one(f"buildx knows no builder {name!r}", where="--executor", hint=hint)

@@ -11,7 +11,8 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -27,6 +28,10 @@ _HELD = Path(__file__).with_name("held.py")
 STOPPED = 130
 """The status of a client that was ended; held.py gives it."""
 
+_POLL_S = 0.02
+_END_S = 5.0
+"""How long an end is waited for; longer than held.py gives its client."""
+
 INSTALL = (
     "sudo apt-get install docker-cli docker-buildx, or Docker's own packages docker-ce-cli and docker-buildx-plugin"
 )
@@ -37,7 +42,8 @@ class BuildRequest:
     """What is built, and where to.
 
     ``contexts`` are what :meth:`derive.buildkit.contexts.Contexts.place` gives, by name; ``folder`` is a new one for
-    the Dockerfile; the result is written to ``result`` as an OCI layout of one uncompressed layer.
+    the Dockerfile; the result is written to ``result`` as an OCI layout, in the way that ``output`` says. ``progress``
+    is how the client tells of it; ``uses_cache``: what the worker ran once is not run again.
     """
 
     address: Address
@@ -46,7 +52,10 @@ class BuildRequest:
     platform: str
     build_arguments: Mapping[str, str]
     folder: Path
+    output: Mapping[str, str]
     result: Path
+    progress: str = "rawjson"
+    uses_cache: bool = False
 
 
 @dataclass(slots=True)
@@ -59,8 +68,10 @@ class Build:
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _ended: bool = False
 
-    def lines(self) -> Iterator[str]:
+    def lines(self) -> Generator[str, None, None]:
         """Run the client, and yield what it tells, line by line; then ``status`` is 0 where it ended well.
+
+        The client has ended when this has, or is closed: nothing is written to ``result`` any more.
 
         Raises:
             HostRefuses: when there is no client on this machine.
@@ -82,11 +93,10 @@ class Build:
                 builder=asked.address.builder,
                 build_args=dict(asked.build_arguments),
                 build_contexts=dict(asked.contexts),
-                # What ran once runs again: whether it has to is for the store to say, and a check means it.
-                cache=False,
-                output={"type": "oci", "tar": "false", "dest": str(asked.result), "compression": "uncompressed"},
+                cache=asked.uses_cache,
+                output={**asked.output, "tar": "false", "dest": str(asked.result)},
                 platforms=[asked.platform],
-                progress="rawjson",  # type: ignore[arg-type]  # passed on as it is, and buildx knows it from 0.13 on
+                progress=asked.progress,  # type: ignore[arg-type]  # passed on as it is; buildx has rawjson from 0.13 on
                 provenance=False,
                 stream_logs=True,
             )
@@ -96,6 +106,7 @@ class Build:
             self.status = error.return_code
         finally:
             self.end()
+            _await_end(pipe)
 
     def end(self) -> None:
         """End the client, and so what the worker does for it; nothing happens where it has ended."""
@@ -105,6 +116,17 @@ class Build:
                 with contextlib.suppress(OSError):
                     os.close(self._lifeline)
                 self._lifeline = None
+
+
+def _await_end(pipe: Path) -> None:
+    """Wait until nobody reads from a pipe whose end was told: held.py does so for as long as its client runs."""
+    deadline = time.monotonic() + _END_S
+    while time.monotonic() < deadline:
+        try:
+            os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            return
+        time.sleep(_POLL_S)
 
 
 @contextlib.contextmanager
@@ -129,10 +151,10 @@ def held_for(seconds: float) -> Iterator[Path]:
             ending.join()
 
 
-def docker_client(*, held_by: Path | None = None, context: str | None = None) -> DockerClient:
+def docker_client(*, held_by: Path, context: str | None = None) -> DockerClient:
     """Return the client of the machine's own settings; ``held_by`` is the pipe whose end is the client's.
 
-    One that is held has the commands of buildx alone.
+    It has the commands of buildx alone.
 
     Raises:
         HostRefuses: when Docker's command, or its plugin buildx, is not on this machine.
@@ -143,7 +165,6 @@ def docker_client(*, held_by: Path | None = None, context: str | None = None) ->
 
     if shutil.which("docker") is None:
         raise HostRefuses("there is no docker on this machine's PATH, which speaks to BuildKit", hint=INSTALL)
-    if held_by is None:
-        return DockerClient(client_type="docker")
-    held = [sys.executable, "-I", "-S", str(_HELD), str(held_by), *buildx_command()]
+    variable, program = buildx_command()
+    held = [sys.executable, "-I", "-S", str(_HELD), str(held_by), variable, program]
     return DockerClient(client_call=held, client_type="docker", context=context)

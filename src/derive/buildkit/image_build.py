@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 
 from derive.buildkit.builders import Builder, find_builder
-from derive.buildkit.client import INSTALL, docker_client
+from derive.buildkit.client import INSTALL, Build, BuildRequest
 from derive.buildkit.contexts import ContextLayer, Contexts
 from derive.buildkit.image import (
     BUILD_ARGUMENTS,
@@ -31,11 +28,14 @@ from derive.buildkit.image import (
     marked,
     settings_differences,
 )
+from derive.buildkit.scratch import scratch_folder
+from derive.buildkit.watch import Patience, Stopped, Watch
 from derive.canonical import Digest, escape
 from derive.errors import (
     BuildFailed,
     CheckFailed,
     Corrupt,
+    DeriveError,
     HostRefuses,
     InputErrors,
     Problem,
@@ -47,12 +47,13 @@ from derive.images.oci import MANIFEST_TYPE, Descriptor, ImageConfig
 from derive.images.shown import file_differences, shown_files
 from derive.oci.tree import image_documents
 from derive.store.local import LocalStore
-from derive.trees.materialise import remove_folder
 
 KIND = "image"
 """The kind of root that keeps a builder's image, beside the native one's."""
 
+_PATIENCE = Patience()
 _SAID = 12
+_HINT = "docker buildx ls says which builders answer; what a builder has already is not sent again"
 _STEP = re.compile(r"#\d+ (?:\[stage-\d+ \d+/\d+\] )?((?:COPY|exporting|rewriting) .*?)(?: \d+\.\d+s)?(?: done)?")
 """What is worth a line of what the client tells: not how far each transfer is."""
 
@@ -115,6 +116,7 @@ def build_image(
     layer_names: Mapping[Digest, str],
     *,
     builder: str = "",
+    patience: Patience = _PATIENCE,
     note: Callable[[str], None] = lambda _: None,
 ) -> BuiltImage:
     """Have a builder assemble an image of the store; ``note`` is told what its client says.
@@ -124,17 +126,16 @@ def build_image(
     Raises:
         InputErrors: when buildx knows no such builder, or a Dockerfile cannot say what the image's settings are.
         HostRefuses: when this machine has no client, or the builder takes no contexts by digest.
-        Unavailable: when no node of the builder answers.
+        Unavailable: when no node of the builder answers, or none does any more.
         BuildFailed: when the build failed, in the client's words.
         CheckFailed: when what it made does not show the same files and settings.
     """
     chosen = _usable(builder)
-    with _scratch(store) as scratch:
+    with scratch_folder(Path(store.staging.new_path()).parent, "buildkit-image-") as scratch:
         contexts = Contexts(store, scratch / "contexts")
         asked = assembly(store, contexts, native, name, layer_names)
         _require_folder(store, asked)
-        result = scratch / "result"
-        _run(asked, chosen, contexts, scratch / "build", result, note)
+        result = _run(asked, chosen, contexts, scratch, patience, note)
         manifest = _taken(store, result, f"what builder {chosen.name} made of {name}")
     paths = _proved(store, asked, manifest)
     _keep(store, asked, manifest)
@@ -158,15 +159,6 @@ def _usable(name: str) -> Builder:
     return found
 
 
-@contextlib.contextmanager
-def _scratch(store: LocalStore) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="buildkit-image-", dir=Path(store.staging.new_path()).parent))
-    try:
-        yield folder
-    finally:
-        remove_folder(folder)
-
-
 def _context_layer(layer: Descriptor, diff_id: Digest) -> ContextLayer:
     return ContextLayer(blob=layer.digest, size=layer.size, diff_id=diff_id)
 
@@ -181,42 +173,45 @@ def _require_folder(store: LocalStore, asked: Assembly) -> None:
 
 
 def _run(
-    asked: Assembly, builder: Builder, contexts: Contexts, folder: Path, result: Path, note: Callable[[str], None]
-) -> None:
-    from python_on_whales.exceptions import DockerException
-
-    folder.mkdir()
-    (folder / "Dockerfile").write_text(asked.text)
-    pipe = folder.with_name("lifeline")
-    os.mkfifo(pipe, 0o600)
-    lifeline = os.open(pipe, os.O_RDWR | os.O_CLOEXEC)  # the client ends when this process does, however it ends
+    asked: Assembly,
+    builder: Builder,
+    contexts: Contexts,
+    scratch: Path,
+    patience: Patience,
+    note: Callable[[str], None],
+) -> Path:
+    """Have it built, and return the layout that the client wrote."""
+    request = BuildRequest(
+        address=builder.address,
+        dockerfile=asked.text,
+        contexts={name: contexts.place(one) for name, one in asked.contexts.items()},
+        platform=asked.platform,
+        build_arguments=BUILD_ARGUMENTS,
+        folder=scratch / "build",
+        output=OUTPUT,
+        result=scratch / "result",
+        progress="plain",
+        uses_cache=True,
+    )
+    build = Build(request=request)
+    watch = Watch(build=build, builder=builder, patience=patience)
     said: list[str] = []
     told_of: set[str] = set()
-    try:
-        told = docker_client(held_by=pipe, context=builder.address.context).buildx.build(
-            folder,
-            builder=builder.address.builder,
-            build_args=dict(BUILD_ARGUMENTS),
-            build_contexts={name: contexts.place(one) for name, one in asked.contexts.items()},
-            output={**OUTPUT, "tar": "false", "dest": str(result)},
-            platforms=[asked.platform],
-            progress="plain",
-            provenance=False,
-            stream_logs=True,
-        )
-        for line in cast("Iterator[str]", told):
+    with contextlib.closing(watch.lines()) as told:
+        for line in told:
             if text := line.strip():
                 said = [*said[1 - _SAID :], text]
             if (found := _STEP.fullmatch(text)) and found[1] not in told_of:
                 told_of.add(found[1])
                 note(found[1])
-    except DockerException as error:
-        raise _failed(asked, builder, said) from error
-    finally:
-        os.close(lifeline)
+    if build.status != 0:
+        raise _failed(asked, builder, watch.stopped, said)
+    return request.result
 
 
-def _failed(asked: Assembly, builder: Builder, said: Sequence[str]) -> BuildFailed | HostRefuses:
+def _failed(asked: Assembly, builder: Builder, stopped: Stopped | None, said: Sequence[str]) -> DeriveError:
+    if stopped is not None:
+        return Unavailable(f"{stopped}, and did not assemble {asked.name}", detail=said[-3:], hint=_HINT)
     if any("unknown flag" in line or "oci-layout" in line for line in said):
         return HostRefuses(
             f"builder {builder.name}, or this machine's buildx, is too old for contexts by digest",
@@ -227,7 +222,7 @@ def _failed(asked: Assembly, builder: Builder, said: Sequence[str]) -> BuildFail
     return BuildFailed(
         f"builder {builder.name} did not assemble {asked.name}",
         detail=[line for line in said if "ERROR" in line] or said[-3:],
-        hint="docker buildx ls says which builders answer; what a builder has already is not sent again",
+        hint=_HINT,
     )
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -24,26 +23,42 @@ _SYSTEM = tuple(
 )
 
 
-def buildx_command() -> list[str]:
-    """Return what takes the arguments of ``docker buildx``: the plugin, or Docker's command where it is not found."""
+def buildx_command() -> tuple[str, str]:
+    """Return a variable to start it with, and the program that takes the arguments of ``docker buildx``.
+
+    That is the plugin; or Docker's command, without a variable, where there is none, or none that can be started: what
+    is wrong it says itself.
+    """
     for folder in _folders(os.environ):
-        found = shutil.which(_NAME, path=str(folder))
-        if found is not None:
-            return ["env", f"{_STARTED_BY}=docker", found]
-    return ["docker"]
+        found = folder / _NAME
+        if os.path.exists(found):  # noqa: PTH110  # Path.exists raises for a folder that may not be entered
+            # The first decides, as with Docker's command.
+            can_start = found.is_file() and os.access(found, os.X_OK)
+            return (f"{_STARTED_BY}=docker", str(found)) if can_start else ("", "docker")
+    return "", "docker"
 
 
 def _folders(environment: Mapping[str, str]) -> Iterator[Path]:
-    settings = Path(environment.get("DOCKER_CONFIG") or Path.home() / ".docker")
-    yield from _extra(settings / "config.json")
-    yield settings / "cli-plugins"
+    settings = _settings(environment)
+    if settings is not None:
+        yield from _extra(settings / "config.json")
+        yield settings / "cli-plugins"
     yield from _SYSTEM
+
+
+def _settings(environment: Mapping[str, str]) -> Path | None:
+    if named := environment.get("DOCKER_CONFIG"):
+        return Path(named)
+    try:
+        return Path.home() / ".docker"
+    except RuntimeError:  # neither HOME nor an entry among this machine's users: a container under any number
+        return None
 
 
 def _extra(file: Path) -> list[Path]:
     """Return the folders that a person's settings name; settings that cannot be read are Docker's to complain of."""
     try:
         found = json.loads(file.read_bytes())["cliPluginsExtraDirs"]
-        return [Path(one) for one in found]
+        return [Path(one) for one in found] if isinstance(found, list) else []
     except (OSError, ValueError, KeyError, TypeError):
         return []

@@ -10,7 +10,6 @@ the script's own failure where its exit status is known; and where it is not, th
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,41 +18,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from derive.buildkit import request as steps
-from derive.buildkit.builders import Builder, find_builder, usable_builder
+from derive.buildkit.builders import Builder, usable_builder
 from derive.buildkit.client import Build, BuildRequest
 from derive.buildkit.contexts import Contexts
 from derive.buildkit.events import Told
 from derive.buildkit.loglines import LogLines
 from derive.buildkit.output import SentOutput, checked_layer
 from derive.buildkit.refusals import refusal_of, sockets_left
-from derive.errors import Corrupt, DeriveError, HostRefuses, InputErrors, Unavailable
-from derive.sandbox.outcome import Cancelled, Exited, TimedOut
+from derive.buildkit.scratch import scratch_folder
+from derive.buildkit.watch import Patience, Silent, Watch
+from derive.errors import Corrupt, HostRefuses, InputErrors, Unavailable
+from derive.sandbox.outcome import Cancelled, Exited
 from derive.trees.listing import Listing
-from derive.trees.materialise import remove_folder
 from derive.trees.pack import NewFile, add_members
 
 if TYPE_CHECKING:
     from derive.build.context import Context, Ran, Task
     from derive.sandbox.outcome import Outcome
 
-_POLL_S = 0.1
 _TRIES = 3
 _PAUSE_S = 1.0
 _RUNTIME = b"runc run failed: "
 """How the last line of a step begins that its worker could not start."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """How a worker is held to be lost that says nothing.
-
-    After ``silence_s`` without a word it is asked whether it lives, again and again; ``misses`` times without an answer
-    within ``answer_s`` mean that it does not.
-    """
-
-    silence_s: float = 30.0
-    answer_s: float = 30.0
-    misses: int = 2
 
 
 class _LostError(Exception):
@@ -79,12 +65,8 @@ class BuildKitExecutor:
     @contextlib.contextmanager
     def run(self, task: Task, context: Context) -> Iterator[Ran]:
         """Run a task; see :class:`derive.build.context.StepExecutor`."""
-        top = Path(tempfile.mkdtemp(prefix="buildkit-", dir=Path(context.scratch).parent))
-        try:
-            top.chmod(0o700)
+        with scratch_folder(Path(context.scratch).parent, "buildkit-") as top:
             yield self._tried(_prepared(task, context, top / "contexts"), context, top)
-        finally:
-            remove_folder(top)
 
     def _tried(self, prepared: _Prepared, context: Context, top: Path) -> Ran:
         name = prepared.step.name
@@ -190,8 +172,6 @@ class _Attempt:
     ) -> None:
         self._prepared = prepared
         self._builder = builder
-        self._context = context
-        self._patience = patience
         self._told = Told()
         self._lines = LogLines(context.log_bytes)
         if prepared.step.starts:
@@ -206,32 +186,35 @@ class _Attempt:
                 platform=prepared.platform,
                 build_arguments=prepared.step.build_arguments,
                 folder=folder / "build",
+                # What ran once runs again: whether it has to is for the store to say, and a check means it.
+                uses_cache=False,
+                output={"type": "oci", "compression": "uncompressed"},
                 result=self._result,
             )
         )
-        self._heard = time.monotonic()
-        self._stopped: Outcome | str | None = None
-        self._over = threading.Event()
+        self._watch = Watch(
+            build=self._build,
+            builder=builder,
+            patience=patience,
+            cancel=context.cancel,
+            timeout_s=context.timeout_s,
+        )
 
     def run(self) -> Ran:
         """Run it; raises _LostError when the worker did not bring it to an end, and why it never began."""
         started = time.monotonic_ns()
         step = self._prepared.step
         lines = self._lines
-        watch = threading.Thread(target=self._watch, name="buildkit-watch", daemon=True)
-        watch.start()
         began = 0
         try:
-            for line in self._build.lines():
-                self._heard = time.monotonic()
-                for data in self._told.take(line):
-                    lines.take(data)
-                if self._told.began and not began:
-                    began = time.monotonic_ns()
+            with contextlib.closing(self._watch.lines()) as told:
+                for line in told:
+                    for data in self._told.take(line):
+                        lines.take(data)
+                    if self._told.began and not began:
+                        began = time.monotonic_ns()
+                        self._watch.begin()
         finally:
-            self._over.set()
-            self._build.end()
-            watch.join()
             lines.end()
         worker = {
             **self._builder.facts(self._prepared.platform),
@@ -246,10 +229,11 @@ class _Attempt:
         return self._prepared.ran(outcome, SentOutput(layer, step.name), worker)
 
     def _outcome(self) -> Outcome:
-        if isinstance(self._stopped, str):
-            raise _LostError(self._stopped)
-        if self._stopped is not None:
-            return self._stopped
+        stopped = self._watch.stopped
+        if isinstance(stopped, Silent):
+            raise _LostError(str(stopped))
+        if stopped is not None:
+            return stopped
         if self._build.status == 0:
             return Exited(0)
         status = self._told.exit_status
@@ -264,46 +248,3 @@ class _Attempt:
             raise refusal
         said = why or next((line for line in reversed(self._told.words) if "ERROR" in line), "its client was killed")
         raise _LostError(f"builder {self._builder.name} gave it up: {said.removeprefix('ERROR: ')[:300]}")
-
-    def _watch(self) -> None:
-        """End the build when it is given up, when its time is up, or when nobody answers for it."""
-        began: float | None = None
-        misses = 0
-        timeout_s = self._context.timeout_s
-        while not self._over.wait(_POLL_S):
-            now = time.monotonic()
-            if began is None and self._told.began:
-                began = now
-            if self._context.cancel.is_set():
-                self._stop(Cancelled())
-            elif timeout_s is not None and began is not None and now >= began + timeout_s:
-                self._stop(TimedOut(timeout_s))
-            elif now >= self._heard + self._patience.silence_s:
-                name = "" if self._builder.is_current else self._builder.name
-                misses = 0 if _answers(name, self._patience.answer_s, self._over) else misses + 1
-                if misses >= self._patience.misses:
-                    self._stop(f"builder {self._builder.name} does not answer")
-                elif misses == 0:
-                    self._heard = time.monotonic()
-
-    def _stop(self, why: Outcome | str) -> None:
-        if self._stopped is None:
-            self._stopped = why
-        self._build.end()
-
-
-def _answers(name: str, seconds: float, over: threading.Event) -> bool:
-    """Ask a builder whether it lives, for so long."""
-    found = threading.Event()
-
-    def ask() -> None:
-        with contextlib.suppress(DeriveError):
-            if find_builder(name, within_s=seconds).is_running:
-                found.set()
-
-    asking = threading.Thread(target=ask, name="buildkit-ask", daemon=True)
-    asking.start()
-    deadline = time.monotonic() + seconds
-    while asking.is_alive() and time.monotonic() < deadline and not over.wait(_POLL_S):
-        pass
-    return found.is_set() or over.is_set()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -30,7 +31,9 @@ def lifeline(pipe: Path) -> Iterator[list[int]]:
 
 
 def held(pipe: Path, *command: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-I", "-S", str(_HELD), str(pipe), *command], stdout=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", str(_HELD), str(pipe), "BY=derive", *command], stdout=subprocess.PIPE
+    )
 
 
 @pytest.mark.usefixtures("lifeline")
@@ -67,3 +70,48 @@ def test_time_that_is_up_ends_a_client() -> None:
     with held_for(0.2) as pipe, held(pipe, "sleep", "1000") as process:
         assert process.wait() == STOPPED
     assert time.monotonic() - began < 100
+
+
+@pytest.mark.parametrize("pipe_is_there", [True, False])
+def test_a_client_is_not_started_that_nobody_holds_any_more(tmp_path: Path, pipe_is_there: bool) -> None:
+    if pipe_is_there:
+        os.mkfifo(tmp_path / "left")
+    with held(tmp_path / "left", "touch", str(tmp_path / "started")) as process:
+        try:
+            assert process.wait(timeout=30) == STOPPED
+        finally:
+            process.kill()
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_to_all_of_a_session_leaves_the_client_to_whoever_holds_it(
+    pipe: Path, lifeline: list[int], number: int
+) -> None:
+    with held(pipe, "sh", "-c", "echo begun; sleep 1000; echo never") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        process.send_signal(number)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.3)
+        os.close(lifeline.pop())
+        assert process.stdout.read() == b""
+        assert process.wait() == STOPPED
+
+
+@pytest.mark.usefixtures("lifeline")
+def test_a_client_itself_heeds_signals_and_has_its_variable(pipe: Path) -> None:
+    with held(pipe, "sh", "-c", "echo $BY; kill -INT $$; echo lives") as process:
+        assert process.stdout is not None
+        assert process.stdout.read() == b"derive\n"
+        assert process.wait() == 128 + signal.SIGINT
+
+
+@pytest.mark.usefixtures("lifeline")
+@pytest.mark.parametrize(("data", "status"), [(None, 127), (b"", 126)])
+def test_what_is_no_program_ends_as_a_shell_has_it(pipe: Path, tmp_path: Path, data: bytes | None, status: int) -> None:
+    if data is not None:
+        (tmp_path / "program").write_bytes(data)
+        (tmp_path / "program").chmod(0o755)
+    with held(pipe, str(tmp_path / "program")) as process:
+        assert process.wait() == status
