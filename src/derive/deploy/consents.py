@@ -175,6 +175,16 @@ NEVER = "no"
 """The restart policy of a container that nobody but a person starts again."""
 
 
+def is_up(container: Container) -> bool:
+    """Say whether a container has processes."""
+    return container.state in _UP
+
+
+def has_port(container: Container, port: int) -> bool:
+    """Say whether a port of the machine may be a container's: it has the machine's network, or was given the port."""
+    return container.host.get("NetworkMode") == "host" or str(port) in _published(container)
+
+
 def restart_policy(container: Container) -> str:
     """Return whether a container's engine starts it again: ``always``, ``unless-stopped``, ``on-failure:3``, ``no``."""
     found = container.host.get("RestartPolicy")
@@ -196,13 +206,13 @@ def _in_the_way(target: Target, seen: Sequence[Container], known: Collection[Ser
         if one.name == target.service:
             if launch is None:
                 yield Foreign(container=one, why=f"has the name {one.name}")
-            elif one.state in _UP:
+            elif is_up(one):
                 served = by_launch.get(launch)
                 why = f"runs {launch.rpartition(':')[2][:12]}, which its node does not remember"
                 yield served or Foreign(container=one, why=why, labelled=True)
-        elif one.state in _UP and is_aside(one.name):
+        elif is_up(one) and is_aside(one.name):
             yield Foreign(container=one, why=_AGAIN)
-        elif one.state in _UP and (clash := _clash(target, one)) is not None:
+        elif is_up(one) and (clash := _clash(target, one)) is not None:
             yield Foreign(container=one, why=clash, labelled=launch is not None)
 
 
@@ -217,7 +227,7 @@ def _clash(target: Target, one: Container) -> str | None:
     said = f"--port={port}" in words or any(
         word in ("--port", "-p") and words[index : index + 1] == (port,) for index, word in enumerate(words, start=1)
     )
-    if said or any(key.partition("/")[0] == port for key in _published(one)):
+    if said or port in _published(one):
         return f"has the port {port}"
     if launch.container.gpus is not None and one.host.get("DeviceRequests"):
         return "has the GPUs"

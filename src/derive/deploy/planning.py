@@ -92,7 +92,19 @@ def _given(asked: Asked, running: Mapping[str, Running]) -> frozenset[Consent]:
 def _findings(asked: Asked, seen: Seen | None, given: frozenset[Consent]) -> tuple[preflight.Finding, ...]:
     if seen is None:
         return preflight.judge(asked.target, asked.site, {}, {}, given)
-    return preflight.judge(asked.target, asked.site, seen.machines, seen.containers, given, moves=seen.moves)
+    others: dict[str, set[str]] = {}
+    for one in standing_in_the_way(asked, seen):
+        others.setdefault(one.node, set()).update((one.name, one.aside))
+    return preflight.judge(
+        asked.target,
+        asked.site,
+        seen.machines,
+        seen.containers,
+        given,
+        moves=seen.moves,
+        others=others,
+        only_ahead=asked.only_ahead,
+    )
 
 
 def _running(asked: Asked, seen: Seen | None) -> dict[str, Running]:

@@ -21,6 +21,7 @@ from derive.deploy.preflight_host import host_findings, unlike_findings
 from derive.deploy.preflight_place import (
     former_guard,
     guard_findings,
+    kept_findings,
     mount_findings,
     network_findings,
     port_findings,
@@ -77,11 +78,14 @@ def judge(
     *,
     known: Mapping[str, Collection[Served]] | None = None,
     moves: Mapping[str, int | None] | None = None,
+    others: Mapping[str, Collection[str]] | None = None,
+    only_ahead: bool = False,
 ) -> tuple[Finding, ...]:
     """Return everything about the machines that stands against a launch, errors first, then by rank.
 
     ``known`` are the launches that each node remembers; ``moves`` the bytes that each has still to get, None where
-    unknown.
+    unknown; ``others`` names what is ended on each beside the service's own container, what was asked for by name
+    included. ``only_ahead``: nothing ends yet.
     """
     in_the_way = running(target, containers, known or {})
     found = list(unlike_findings(machines, target.bundle.resolved.host))
@@ -102,9 +106,11 @@ def judge(
             in_the_way=in_the_way.get(node.name, ()),
             move_bytes=(moves or {}).get(node.name),
             consents=consents,
+            others=(others or {}).get(node.name, ()),
             hosts={name: one.host for name, one in machines.items()},
         )
         found += _of_node(given)
+        found += () if only_ahead else kept_findings(given)
     ranks = {node.name: node.rank for node in site.site.nodes}
     return tuple(sorted(found, key=lambda one: (one.severity != "error", ranks.get(one.node, -1))))
 

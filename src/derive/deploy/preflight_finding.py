@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from derive.canonical import Json
-from derive.deploy.consents import Consent, Running
+from derive.deploy.consents import Consent, Foreign, Running, is_up
 from derive.deploy.machine_values import Machine
 from derive.deploy.model import Container, Target
 from derive.errors import Problem
@@ -60,8 +60,9 @@ class OneNode:
     """What a rule about a node is given.
 
     ``containers`` is None where nobody looked at what runs now: what changes from minute to minute is not judged then.
-    ``in_the_way`` is what a deploy ends there. ``move_bytes`` is None where it is unknown. ``hosts`` is what each
-    machine calls itself, by node.
+    ``in_the_way`` is what a deploy ends there for what it has, and ``others`` names all that it ends beside the
+    service's own container. ``move_bytes`` is None where it is unknown. ``hosts`` is what each machine calls itself, by
+    node.
     """
 
     target: Target
@@ -73,7 +74,14 @@ class OneNode:
     in_the_way: Running
     move_bytes: int | None
     consents: Collection[Consent]
+    others: Collection[str] = ()
     hosts: Mapping[str, str] = field(default_factory=dict)
+
+    def ending(self) -> tuple[Container, ...]:
+        """Return the containers that run and that the deploy ends: what they have of the machine, it gets."""
+        foreign = [one.container.name for one in self.in_the_way if isinstance(one, Foreign)]
+        ended = {self.target.service, *foreign, *self.others}
+        return tuple(one for one in self.containers or () if one.name in ended and is_up(one))
 
     def error(self, check: str, message: str, detail: tuple[str, ...] = (), fix: str | None = None) -> Finding:
         """Return a finding that stands against the deploy."""

@@ -155,7 +155,7 @@ def _memory(given: OneNode) -> Iterator[Finding]:
     elif highest >= total:
         said = expected_got(f"more than {binary_size(highest)}", f"{total >> 20}MiB")
         yield given.error("host.memory", "the guard's floor is more than the machine has", said, "deploy another shape")
-    elif given.containers is not None and not given.in_the_way and available < floors.get("startup", highest):
+    elif given.containers is not None and not given.ending() and available < floors.get("startup", highest):
         said = expected_got(f"{binary_size(floors.get('startup', highest))} or more", f"{available >> 20}MiB")
         fix = "end what takes it: ps -eo rss,args --sort -rss"
         yield given.error(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a node is where the site's file says, with room, mounts and ports for a launch.
+"""Whether a node is where the site's file says, with room, mounts and ports for a launch, and what ends can come back.
 
 Core: no IO. Standard library only. Cables, addresses and GIDs are judged by :mod:`derive.fabric.site_check`.
 """
@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from derive.deploy.consents import has_port, is_aside
 from derive.deploy.preflight_finding import Finding, OneNode
 from derive.errors import expected_got
 from derive.fabric.site_check import check_site
+from derive.render.plan import LAUNCH_BUNDLE_LABEL
 from derive.words import size_text
 
 if TYPE_CHECKING:
@@ -117,10 +119,10 @@ def mount_findings(given: OneNode) -> Iterator[Finding]:
 
 def port_findings(given: OneNode) -> Iterator[Finding]:
     """Yield each port of the launch that something else listens on; what the deploy ends may."""
-    if given.containers is None or given.in_the_way:
+    if given.containers is None:
         return
     for port in ports(given.target.bundle.resolved.master_port, given.launch.port, given.node.rank):
-        if port in given.machine.listening:
+        if port in given.machine.listening and not any(has_port(one, port) for one in given.ending()):
             fix = f"end it: sudo ss --listening --tcp --processes 'sport = :{port}'"
             yield given.error("port.free", f"something listens on the port {port}", fix=fix)
 
@@ -128,6 +130,17 @@ def port_findings(given: OneNode) -> Iterator[Finding]:
 def ports(master_port: int | None, port: int, rank: int) -> tuple[int, ...]:
     """Return the ports that a rank listens on: the service's own, and on the head that at which the ranks meet."""
     return (port, *(() if master_port is None or rank != 0 else (master_port,)))
+
+
+def kept_findings(given: OneNode) -> Iterator[Finding]:
+    """Yield each container that could not be kept aside: its engine removes it as soon as it has stopped."""
+    for one in given.ending():
+        # A service that a deploy started is no container that is kept: what starts it makes it anew.
+        is_kept = one.name in given.others and (is_aside(one.name) or LAUNCH_BUNDLE_LABEL not in one.labels)
+        if is_kept and one.host.get("AutoRemove") is True:
+            message = f"{one.name} cannot be kept: it was started with --rm, and is gone once it has stopped"
+            fix = f"start it again without --rm, or end it by hand first: docker stop {one.name}"
+            yield given.error("container.kept", message, fix=fix)
 
 
 def guard_findings(given: OneNode) -> Iterator[Finding]:

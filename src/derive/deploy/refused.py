@@ -6,7 +6,7 @@ Core: no IO. Standard library only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from derive.deploy.former import changes_machines
@@ -15,7 +15,7 @@ from derive.errors import CheckFailed, DeriveError, Interrupted, Problem
 if TYPE_CHECKING:
     from pathlib import PurePath
 
-    from derive.deploy.model import Step
+    from derive.deploy.model import Served, Step
     from derive.deploy.undo import Back
 
 
@@ -81,6 +81,18 @@ def _left(step: Step, back: Back | None, following: str) -> Problem:
         detail = tuple(f"{node.ljust(width)}{text}" for node, text in left.items())
         message = f"{ended}, and not all is as it was before"
         return Problem(where="", message=message, detail=detail, hint=following or None)
-    if back.to is None:
-        return Problem(where="", message=f"{ended}: all is as it was before, with nothing running")
-    return Problem(where="", message=f"{ended}: {back.to.release} ({back.to.launch_bundle.short}) runs again")
+    text = running_text(back.to, back.others)
+    if back.to is None and not back.others:
+        return Problem(where="", message=f"{ended}: all is as it was before, with {text}")
+    count = len({name for _, name in back.others}) + (back.to is not None)
+    return Problem(where="", message=f"{ended}: {text} {'runs' if count == 1 else 'run'} again")
+
+
+def running_text(served: Served | None, others: Iterable[tuple[str, str]] = ()) -> str:
+    """Name a release with its launch digest, and what runs beside it, given by node and name."""
+    nodes: dict[str, list[str]] = {}
+    for node, name in others:
+        nodes.setdefault(name, []).append(node)
+    release = [] if served is None else [f"{served.release} ({served.launch_bundle.short})"]
+    found = [*release, *(f"{name} on {', '.join(there)}" for name, there in nodes.items())]
+    return " and ".join(found) or "nothing running"

@@ -4,11 +4,13 @@
 Edge: the nodes and their engines.
 
 A container's guard of the deployment that this one follows is a unit ``NAME-memguard.service``, often a transient one,
-which is gone once it has stopped: what it says is written down on the node before, and brought back from there.
+which is gone once it has stopped: what it says is written down on the node before, and brought back from there. What is
+brought back is gone once it has ended, too.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -30,6 +32,7 @@ STOP_S = 60
 """How long a container that no deploy started has to end by itself."""
 _RUN_UNITS = "/run/systemd/system"
 _ACTIVE = ("active", "activating", "reloading")
+_RESTARTS = re.compile(rb"^\s*Restart\s*=\s*(?!no\s*$)\S", re.MULTILINE)
 
 
 async def put_aside(work: Work, node: Node, one: Standing) -> str:
@@ -126,10 +129,21 @@ async def _start_guard(work: Work, node: Node, one: Standing) -> str:
         return ""
     if (await unit_states(node, [one.guard]))[one.guard].load == "not-found":
         path = f"{_RUN_UNITS}/{one.guard}"
-        await _run(node, work.held.fence, ["tee", path], noted.data)
+        await _run(node, work.held.fence, ["tee", path], passing(noted.data, path))
         await _run(node, work.held.fence, ["systemctl", "daemon-reload"])
     await _systemctl(node, work.held.fence, "start", one.guard)
     return f"{one.guard} and "
+
+
+def passing(text: bytes, path: str) -> bytes:
+    """Return a unit's text that also removes its file at ``path`` once it has ended; systemd forgets the unit then.
+
+    One that systemd starts again when it ends keeps its file, which is needed for that, until the machine boots.
+    """
+    last = f"ExecStopPost=-+/bin/rm -f {path}"
+    if last.encode() in text or _RESTARTS.search(text) is not None:
+        return text
+    return b"%s\n[Service]\n%s\n" % (text.rstrip(b"\n"), last.encode())
 
 
 async def _has_systemd(node: Node) -> bool:

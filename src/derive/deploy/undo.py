@@ -21,6 +21,7 @@ from derive.deploy.former import STOPPED, changes_machines
 from derive.deploy.guard import GuardFile
 from derive.deploy.model import Stood, Target
 from derive.deploy.node_errors import Fenced
+from derive.deploy.refused import running_text
 from derive.deploy.room import put_back
 from derive.deploy.situation import UP
 from derive.errors import Corrupt, DeriveError, Missing
@@ -31,6 +32,7 @@ from derive.render.plan import LAUNCH_BUNDLE_LABEL
 from derive.render.units import guard_program
 
 if TYPE_CHECKING:
+    from derive.deploy.former import Former
     from derive.deploy.model import Container, Served, Step
     from derive.deploy.remote import Node
     from derive.deploy.work import Work
@@ -46,11 +48,13 @@ _LARGEST_GUARD = 16 << 20
 class Back:
     """How going back went. ``errors`` by node, ``""`` for what was no single one's; none: all is as it was before.
 
+    ``others`` are what was put aside and runs again beside ``to``, or in its place: node and name of each.
     ``left`` says of every node what it was left with, where not all is as it was.
     """
 
     to: Served | None
     errors: dict[str, DeriveError] = field(default_factory=dict)
+    others: tuple[tuple[str, str], ...] = ()
     left: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -70,10 +74,12 @@ async def go_back(work: Work, failed: Step) -> Back:
         return Back(to=None if former is None else former.served)
     back = Back(to=former.served if former.starts else None)
     work.reach.patience_s = PATIENCE_S
-    work.say(STEP, f"begins: back to {text_of(back.to)}")
+    ran = _ran(former)
+    work.say(STEP, f"begins: back to {running_text(back.to, ran)}")
     _gather(back, await _take_down(work))
     if back.is_whole:
         troubles = await _restore_others(work)
+        back.others = tuple((node, name) for node, name in ran if not isinstance(troubles.get(node), DeriveError))
         if former.starts:
             await _bring_back(work, back)
         else:
@@ -83,7 +89,7 @@ async def go_back(work: Work, failed: Step) -> Back:
         _gather(back, troubles)
     if not back.is_whole:
         await _note_failure(work, back)
-    work.say(STEP, f"done: {text_of(back.to)}" if back.is_whole else "failed")
+    work.say(STEP, f"done: {running_text(back.to, back.others)}" if back.is_whole else "failed")
     return back
 
 
@@ -92,9 +98,9 @@ def _lost() -> DeriveError:
     return DeriveError(message, hint="see what the nodes remember: derive status --json")
 
 
-def text_of(served: Served | None) -> str:
-    """Name a release with its launch digest."""
-    return "nothing running" if served is None else f"{served.release} ({served.launch_bundle.short})"
+def _ran(former: Former) -> tuple[tuple[str, str], ...]:
+    """Return what was put aside and is to run again, whoever started it: node and name of each."""
+    return tuple((one.node, one.name) for one in former.others if one.running and not one.was_aside)
 
 
 async def _take_down(work: Work) -> dict[str, str | DeriveError]:
@@ -216,7 +222,7 @@ def _runs(work: Work, container: Container | None) -> str:
     known = (work.target.served, *(() if work.former is None or work.former.served is None else (work.former.served,)))
     for one in known:
         if str(one.launch_bundle) == launch:
-            return f"{text_of(one)} runs"
+            return f"{running_text(one)} runs"
     return "a container that no deploy started runs" if launch is None else f"{launch.rpartition(':')[2][:12]} runs"
 
 

@@ -10,7 +10,7 @@ Files are given by their path below ``records/releases/``: ``0012-probe-1.json``
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from derive.canonical import Digest
@@ -107,15 +107,19 @@ def verify(chain: Chain, files: Mapping[str, bytes]) -> list[Problem]:
     return [*chain_problems(chain, files), *document_problems(chain, files)]
 
 
-def chain_problems(chain: Chain, files: Mapping[str, bytes]) -> list[Problem]:
-    """Say what is wrong with the records themselves; the documents of releases are not looked at."""
-    problems = [*chain.problems, *_number_problems(chain), *_link_problems(chain)]
+def chain_problems(chain: Chain, files: Mapping[str, bytes], published: Collection[str] | None = None) -> list[Problem]:
+    """Say what is wrong with the records themselves; the documents of releases are not looked at.
+
+    ``published`` names the records that others have with the same bytes, None where nobody knows: those keep their
+    numbers.
+    """
+    problems = [*chain.problems, *_number_problems(chain, published), *_link_problems(chain)]
     for entry in chain.entries:
         problems += _form_problems(entry, files[entry.file])
     return [*problems, *_reference_problems(chain)]
 
 
-def _number_problems(chain: Chain) -> Iterator[Problem]:
+def _number_problems(chain: Chain, published: Collection[str] | None) -> Iterator[Problem]:
     """Yield numbers that two records have, and those that none has."""
     by_number = _by_number(chain)
     unread = {int(name[1]) for one in chain.problems if (name := _FILE.fullmatch(_file_of(one))) is not None}
@@ -123,11 +127,24 @@ def _number_problems(chain: Chain) -> Iterator[Problem]:
         message = f"no record has the number {number:04d}, and later ones are there"
         hint = f"bring it back: git log --diff-filter=D --name-only -- {FOLDER}"
         yield Problem(where=FOLDER, message=message, hint=hint)
-    for number, (first, *others) in by_number.items():
-        for other in others:
-            hint = f"put it after all others: derive records renumber {other.file.removesuffix('.json')}"
-            message = f"two records have the number {number:04d}: each followed the same one, on a branch of its own"
-            yield Problem(where=other.where, message=message, detail=(f"also      {first.file}",), hint=hint)
+    for entries in by_number.values():
+        yield from _of_one_number(entries, published)
+
+
+def _of_one_number(entries: Sequence[Entry], published: Collection[str] | None) -> Iterator[Problem]:
+    """Yield each record but one that has another's number; the one that keeps it is published, where any is."""
+    theirs = [one for one in entries if one.file in (published or ())]
+    first, *others = [*theirs, *(one for one in entries if one not in theirs)]
+    for other in others:
+        what = "it"
+        if published is not None and (other in theirs or not theirs):
+            what = "one of them"  # nothing says which
+        detail = [f"also      {first.file}"]
+        if published is not None:
+            detail.append(f"published {', '.join(one.file for one in theirs) or 'none of them'}")
+        message = f"two records have the number {first.number:04d}: each followed the same one, on a branch of its own"
+        hint = f"put {what} after all others: derive records renumber {other.file.removesuffix('.json')}"
+        yield Problem(where=other.where, message=message, detail=tuple(detail), hint=hint)
 
 
 def _by_number(chain: Chain) -> dict[int, list[Entry]]:

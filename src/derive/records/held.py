@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from derive.errors import CheckFailed, InputErrors, Problem
+from derive.project import published_branch
 from derive.records.chain import FOLDER, Chain, chain_problems, read_chain
 from derive.records.documents import document_problems
 from derive.records.folder import read_files
-from derive.records.history import History, against_git
+from derive.records.history import History, against_git, branch_files
 from derive.trust.folder import history_problems
 from derive.trust.history import FOLDER as KEYS
 
@@ -59,7 +60,7 @@ def hold(root: Path, since: str | None = None) -> Held:
     files, unread = read_files(root)
     chain = read_chain(files)
     told = {one.where for one in unread}
-    records = [*unread, *_untold(chain_problems(chain, files), told), *history_problems(root)]
+    records = [*unread, *_untold(chain_problems(chain, files, _published(root, files)), told), *history_problems(root)]
     documents = _untold(document_problems(chain, files), told)
     told |= {one.where for one in records if one.where.startswith(f"{KEYS}/")}
     history = against_git(root, files, chain, since)
@@ -73,6 +74,16 @@ def hold(root: Path, since: str | None = None) -> Held:
             commits=history.commits, problems=found, refused=history.refused, is_partial=history.is_partial
         ),
     )
+
+
+def _published(root: Path, files: Mapping[str, bytes]) -> frozenset[str] | None:
+    """Name the records that the published branch has as they are here; None where none is named, or git cannot say."""
+    try:
+        branch = published_branch(root)
+    except InputErrors:  # told by whatever reads the project
+        return None
+    there = None if branch is None else branch_files(root, branch)
+    return None if there is None else frozenset(name for name, data in there.items() if files.get(name) == data)
 
 
 def require_held(root: Path) -> None:

@@ -92,6 +92,28 @@ def test_to_name_what_stands_in_the_way_is_to_agree_that_it_is_replaced() -> Non
     assert Consent.REPLACE in planned(asked(adopt="probe"), found).given
 
 
+def _against(of: Asked, found: Seen) -> list[tuple[str, str]]:
+    return [(one.node, one.id) for one in planned(of, found).findings]
+
+
+def test_a_container_on_the_machines_network_that_is_named_gives_its_port_and_memory() -> None:
+    other = by_hand(name="notebook", entrypoint=(), arguments=("serve",), host={"NetworkMode": "host"})
+    found = seen({NODES[1]: (other,)})
+    port = PROBE.bundle.launches[1].port
+    busy = replace(found.machines[NODES[1]], listening=frozenset({port}), memory_available=1 << 20)
+    found = replace(found, machines={**found.machines, NODES[1]: busy})
+    assert _against(asked(adopt="notebook"), found) == []
+    assert {check for _, check in _against(asked(), found)} >= {"port.free"}
+
+
+@pytest.mark.parametrize("name", ["probe", "notebook", "probe-before-derive"])
+def test_a_container_that_is_gone_once_it_has_stopped_is_not_put_aside(name: str) -> None:
+    passing = by_hand(name=name, entrypoint=(), arguments=("serve",), host={"AutoRemove": True})
+    found = seen({NODES[1]: (passing,)})
+    assert _against(asked(Consent.REPLACE, adopt=name), found) == [(NODES[1], "container.kept")]
+    assert _against(replace(asked(adopt=name), only_ahead=True), found) == []
+
+
 def _cut(*, running: bool = True, **changes: Any) -> dict[str, NodeState | None]:
     """Return what nodes remember after a deploy was cut off that had put the container ``probe`` aside."""
     put = Aside(kind="container", name="probe", running=running, guard="probe-memguard.service")

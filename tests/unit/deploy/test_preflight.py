@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from derive.deploy.machine import MEMORY_SAVER, PACKING, Machine, Module, MountSeen, Neighbour
-from derive.deploy.model import Target
+from derive.deploy.model import Container, Target
 from derive.deploy.preflight import Finding, judge, wanted
 from derive.fabric.facts import NodeFacts
 from support.deploying import ENGINE, GIB, container_of, machines, serving, site_of, target
@@ -212,6 +212,62 @@ def test_what_runs_and_is_replaced_may_have_the_port_and_the_memory() -> None:
     found = machines(MODEL, listening=frozenset({8000, 9999}), memory_available=GIB)
     assert judged(MODEL, found, containers=serving(MODEL)) == ()
     assert {one.id for one in judged(MODEL, found)} == {"port.free", "host.available"}
+
+
+def theirs(name: str = "notebook", **host: Any) -> Container:
+    """Return a container that no deploy started, with nothing of what the launch wants."""
+    return container_of(MODEL.bundle.launches[0], name=name, labels={}, entrypoint=(), arguments=("serve",), host=host)
+
+
+def adopted(container: Container, **changes: Any) -> set[str]:
+    """Judge machines of which the second runs a container that is asked for by name."""
+    containers = {**NOTHING, SECOND: (container,)}
+    return {
+        one.id for one in judged(MODEL, second(MODEL, **changes), containers=containers, others={SECOND: {"notebook"}})
+    }
+
+
+def test_what_is_asked_for_by_name_may_have_the_port_by_the_machines_network_and_the_memory() -> None:
+    taken = {"listening": frozenset({8000}), "memory_available": GIB}
+    assert adopted(theirs(NetworkMode="host"), **taken) == set()
+    found = judged(MODEL, second(MODEL, **taken), containers={**NOTHING, SECOND: (theirs(NetworkMode="host"),)})
+    assert {one.id for one in found} == {"port.free", "host.available"}
+
+
+def test_a_container_that_ends_may_have_the_ports_that_it_publishes_and_no_others() -> None:
+    bindings = {"8000/tcp": [{"HostIp": "", "HostPort": "8000"}]}
+    assert adopted(theirs(NetworkMode="bridge", PortBindings=bindings), listening=frozenset({8000})) == set()
+    assert adopted(theirs(NetworkMode="bridge"), listening=frozenset({8000})) == {"port.free"}
+    found = judged(
+        MODEL,
+        machines(MODEL, listening=frozenset({8000, 9999})),
+        containers=dict.fromkeys(NODES, (theirs(NetworkMode="bridge", PortBindings=bindings),)),
+    )
+    assert [(one.node, one.message) for one in found] == [(NODES[0], "something listens on the port 9999")]
+
+
+def test_a_container_that_has_ended_has_no_port_and_no_memory() -> None:
+    ended = replace(theirs(NetworkMode="host"), state="exited")
+    assert adopted(ended, listening=frozenset({8000}), memory_available=GIB) == {"port.free", "host.available"}
+
+
+@pytest.mark.parametrize("state", ["running", "paused", "restarting"])
+def test_a_container_that_is_gone_once_it_has_stopped_cannot_be_kept_aside(state: str) -> None:
+    passing = replace(theirs(AutoRemove=True), state=state)
+    containers = {**NOTHING, SECOND: (passing,)}
+    (found,) = judged(MODEL, containers=containers, others={SECOND: {"notebook"}})
+    assert (found.node, found.id, found.severity) == (SECOND, "container.kept", "error")
+    assert found.message == "notebook cannot be kept: it was started with --rm, and is gone once it has stopped"
+    assert found.fix == "start it again without --rm, or end it by hand first: docker stop notebook"
+    # Nothing ends yet, or it stays.
+    assert judged(MODEL, containers=containers, others={SECOND: {"notebook"}}, only_ahead=True) == ()
+    assert judged(MODEL, containers=containers) == ()
+
+
+def test_what_is_kept_when_it_stops_or_does_not_run_or_is_a_services_may_end() -> None:
+    assert adopted(theirs(AutoRemove=False)) == set()
+    assert adopted(replace(theirs(AutoRemove=True), state="created")) == set()
+    assert adopted(replace(theirs(AutoRemove=True), labels=MODEL.bundle.launches[0].labels)) == set()
 
 
 def test_of_stored_facts_nothing_is_judged_that_changes_from_minute_to_minute() -> None:

@@ -50,6 +50,21 @@ def test_a_failure_names_its_step_its_logs_and_what_runs_again() -> None:
     assert _last(error) == f"the deploy ended at start: r6 ({_DIGEST.short}) runs again"
 
 
+@pytest.mark.parametrize(
+    ("to", "others", "text"),
+    [
+        (None, (("spark1", "ds41f"), ("spark2", "ds41f")), "ds41f on spark1, spark2 runs again"),
+        (None, (("spark1", "a"), ("spark2", "b")), "a on spark1 and b on spark2 run again"),
+        (_SERVED, (("spark1", "ds41f"),), f"r6 ({_DIGEST.short}) and ds41f on spark1 run again"),
+    ],
+)
+def test_what_was_put_back_and_runs_is_named_with_its_nodes(
+    to: Served | None, others: tuple[tuple[str, str], ...], text: str
+) -> None:
+    back = Back(to=to, others=others)
+    assert _last(failure_of(_ERROR, Step.START, back, None, went=True)) == f"the deploy ended at start: {text}"
+
+
 def test_before_the_step_stop_what_ran_was_not_touched() -> None:
     error = failure_of(_ERROR, Step.DISTRIBUTE, Back(to=_SERVED), None, went=True)
     assert _last(error) == "the deploy ended at distribute: what ran was not touched"

@@ -7,7 +7,7 @@ import pytest
 
 from derive.canonical import Json
 from derive.errors import Problem
-from derive.records.chain import read_chain, verify
+from derive.records.chain import chain_problems, read_chain, verify
 from derive.records.folder import next_file, sound
 from derive.records.model import Record
 from support.chained import Chained, two_releases
@@ -90,6 +90,29 @@ def test_two_records_of_one_number_are_named_with_the_remedy() -> None:
     assert problem.where == "records/releases/0005-demo-3.json"
     assert problem.message == "two records have the number 0005: each followed the same one, on a branch of its own"
     assert problem.hint == "put it after all others: derive records renumber 0005-demo-3"
+
+
+OURS, THEIRS = "0005-demo-2-retired.json", "0005-demo-3.json"
+
+
+@pytest.mark.parametrize(
+    ("published", "moves", "hint"),
+    [
+        ({THEIRS}, OURS, "put it after all others"),
+        ({OURS}, THEIRS, "put it after all others"),
+        ({OURS, THEIRS}, THEIRS, "put one of them after all others"),
+        (set(), THEIRS, "put one of them after all others"),
+    ],
+)
+def test_of_two_records_of_one_number_the_published_one_keeps_it(published: set[str], moves: str, hint: str) -> None:
+    ours, theirs = two_releases(), two_releases()
+    ours.retire("demo-2")
+    theirs.release("demo-3", moved="patch")
+    files = {**ours.files, **theirs.files}
+    (problem,) = chain_problems(read_chain(files), files, published)
+    assert problem.where == f"records/releases/{moves}"
+    assert problem.hint == f"{hint}: derive records renumber {moves.removesuffix('.json')}"
+    assert problem.detail[1] == f"published {', '.join(sorted(published)) or 'none of them'}"
 
 
 def test_records_of_both_branches_after_one_number_are_no_edits() -> None:

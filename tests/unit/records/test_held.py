@@ -91,6 +91,25 @@ def test_the_last_record_edited_after_its_commit_holds_up_what_would_follow_it(r
     assert problem.message.startswith("other than commit ")
 
 
+def test_of_two_records_of_one_number_it_is_ours_that_goes_after_what_was_published(root: Path) -> None:
+    toml = '[tool.derive]\nname = "demo"\n[tool.derive.deploy]\npublished-branch = "origin/main"\n'
+    (root / "pyproject.toml").write_text(toml)
+    theirs, ours = two_releases(), two_releases()
+    published = theirs.add("observed", "lab", {"nodes": {}, "observed_s": 1})
+    theirs.write(root)
+    commit(root, "theirs")
+    git(root, "update-ref", "refs/remotes/origin/main", "HEAD")
+    mine = ours.retire("demo-2")
+    assert mine < published, "by name alone it is the other that goes"
+    ours.write(root)
+    assert [(one.where, one.hint) for one in hold(root).records] == [
+        (f"{FOLDER}/{mine}", f"put it after all others: derive records renumber {mine.removesuffix('.json')}")
+    ]
+    # What has the name of a published record and says something else is ours.
+    (root / FOLDER / published).write_bytes((root / FOLDER / published).read_bytes().replace(b"1}", b"2}"))
+    assert {one.detail[1] for one in hold(root).records if len(one.detail) > 1} == {"published none of them"}
+
+
 def test_a_release_that_was_not_finished_holds_nothing_up(root: Path) -> None:
     (root / FOLDER / "demo-3").mkdir()
     (root / FOLDER / "demo-3/release.json").write_bytes(b"{}")
