@@ -88,7 +88,7 @@ def _simulated(tasks: Sequence[Task], count: int, *, lost: int = 0) -> dict[str,
     note(
         f"{count} simulated workers{f', {lost} lost' if lost else ''}: {duration_text(table.makespan_ns)}, "
         f"{table.makespan_ns / least.least_ns:.2f} of the least; {size_text(table.moved_bytes)} moved, "
-        f"{table.moved_bytes / moved:.1f} of the least"
+        f"{table.moved_bytes / moved:.2f} of the least"
     )
     return {
         "workers": count,
@@ -99,6 +99,7 @@ def _simulated(tasks: Sequence[Task], count: int, *, lost: int = 0) -> dict[str,
         "utilisation_thousandths": round(1000 * table.utilisation(range(count))),
         "moved_bytes": table.moved_bytes,
         "least_moved_bytes": moved,
+        "moved_by_least_thousandths": round(1000 * table.moved_bytes / moved),
         "steps_lost": sum(one.lost for one in table.ran),
         "deciding_ns_per_step": took // len(tasks),
     }

@@ -279,9 +279,8 @@ class Executor:
         try:
             resolved, outputs, outcome = self._substituted(step) or self._realise(derivation)
             if self._notes is not None:
-                place = self._places.get(derivation.id)
-                elsewhere = None if place is None else place.elsewhere
-                self._notes.step(step, resolved, outputs, outcome, time.monotonic_ns() - started, elsewhere)
+                took = time.monotonic_ns() - started
+                self._notes.step(step, resolved, outputs, outcome, took, self._ran_at(derivation, resolved, outcome))
         except DeriveError as error:
             is_lost = self._is_lost(step, error)
             if is_lost or isinstance(error, Interrupted):
@@ -298,6 +297,16 @@ class Executor:
                 self._failed.set()  # before another step takes this one's place
             self.progress.finished(derivation, outcome, time.monotonic_ns() - started)
         return outputs
+
+    def _ran_at(self, derivation: Derivation, resolved: Digest, outcome: str) -> str | None:
+        """Return where a step's programs ran: its executor, or the builder that was named; None for this machine."""
+        place = self._places.get(derivation.id)
+        if place is not None and place.elsewhere is not None:
+            return place.elsewhere
+        if self.executor is None or outcome != "built":
+            return None
+        worker = self.store.database.worker(resolved)
+        return f"{worker.get('executor')}={worker.get('builder')}" if worker else None  # no executor has such a name
 
     def _substituted(self, step: Step) -> tuple[Digest, Mapping[str, Output], str] | None:
         """Take a step's outputs from a cache; None where the plan has it made here."""

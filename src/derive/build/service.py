@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from derive.build.context import StepExecutor
     from derive.build.placing import Placing
     from derive.build.prices import Forecast
+    from derive.schedule.choose import Chosen
 
 _ELSEWHERE = frozenset({"script", "kernel"})
 _SANDBOXED = frozenset({"bytecode"}) | _ELSEWHERE
@@ -34,8 +35,8 @@ class Options:
     """How to run: none of it decides a byte. ``no_cache``: nothing is taken from, nor compared with, other machines.
 
     ``executor`` says what runs scripts and compilers: ``buildkit``, or ``buildkit=BUILDER`` with one or more names of
-    builders between commas; empty for this machine's own sandbox. ``on`` are names of executors that steps are placed
-    on; none for all that the user has configured.
+    builders between commas; empty for this machine's own sandbox. One that has a guard in the user's settings is used
+    under it. ``on`` are names of executors that steps are placed on; none for all that the user has configured.
     """
 
     jobs: int
@@ -122,6 +123,8 @@ def executor(
     from derive.net.progress import NotesOnly
     from derive.sandbox.probe import find_sandbox
 
+    note = progress.note if progress is not None else None
+    chosen = _chosen(options)
     return Executor(
         store=store,
         builders=BUILDERS,
@@ -132,20 +135,26 @@ def executor(
         progress=progress or Silent(),
         keep_failed=options.keep_failed,
         substitute=substitute,
-        executor=step_executor(options.executor, progress.note if progress is not None else None),
-        placer=_placer(options, store, progress.note if progress is not None else None),
+        executor=step_executor(options.executor, note) if chosen is None else None,
+        placer=_placer(chosen, options, store, note),
     )
 
 
-def _placer(
-    options: Options, store: LocalStore, note: Callable[[str], None] | None
-) -> Callable[[Plan, Forecast], Placing] | None:
-    """Return what places steps on executors; None where none is configured."""
+def _chosen(options: Options) -> Chosen | None:
+    """Return the executors that steps are placed on; None where none is configured."""
     import os
 
-    from derive.schedule.choose import choose, placer
+    from derive.schedule.choose import choose
 
-    chosen = choose(options.on, os.environ, executor=options.executor)
+    return choose(options.on, os.environ, executor=options.executor)
+
+
+def _placer(
+    chosen: Chosen | None, options: Options, store: LocalStore, note: Callable[[str], None] | None
+) -> Callable[[Plan, Forecast], Placing] | None:
+    """Return what places steps on executors; None where none is configured."""
+    from derive.schedule.choose import placer
+
     return None if chosen is None else placer(chosen, store, options.jobs, note or (lambda _: None))
 
 
@@ -165,16 +174,6 @@ def _not_archived(fetches: Sequence[Step], store: LocalStore) -> Sequence[Deriva
 
     with StoreFetch(offline=True) as fetch:
         return fetch.not_archived(store, [step.derivation for step in fetches])
-
-
-def _runs_here(options: Options) -> bool:
-    """Say whether this machine runs programs, as far as the user says."""
-    import os
-
-    from derive.schedule.choose import choose
-
-    chosen = choose(options.on, os.environ, executor=options.executor)
-    return chosen is None or chosen.here
 
 
 def preflight(plan: Plan, store: LocalStore, options: Options) -> None:
@@ -199,13 +198,18 @@ def preflight(plan: Plan, store: LocalStore, options: Options) -> None:
         if not mirrors.archives():
             mirrors.debian()
     sandboxed = {step.derivation.builder for step in plan.of(Action.BUILD)} & _SANDBOXED
-    if sandboxed - (_ELSEWHERE if options.executor or not _runs_here(options) else frozenset()):
+    chosen = _chosen(options) if sandboxed else None
+    runs_here = not options.executor and (chosen is None or chosen.here)
+    if sandboxed - (frozenset() if runs_here else _ELSEWHERE):
         from derive.sandbox.probe import find_sandbox
 
         find_sandbox()
     if sandboxed & _ELSEWHERE and options.executor:
         from derive.buildkit.choose import require_builders
+        from derive.schedule.guards import require_one
 
+        if chosen is not None:
+            require_one(chosen.entries)
         require_builders(
             options.executor, {one.derivation.build for one in plan.steps if one.derivation.builder in _ELSEWHERE}
         )

@@ -9,7 +9,6 @@ Which machine a kernel runs on is not among what a step can see, so nothing is s
 from __future__ import annotations
 
 import os
-import threading
 from functools import cache
 
 from derive.build.builders.script import run_step
@@ -23,6 +22,7 @@ from derive.derivations.model import Output, Platform, ResolvedDerivation
 from derive.errors import HostRefuses
 from derive.sandbox.probe import find_sandbox
 from derive.sandbox.request import Script
+from derive.schedule.guards import watched
 from derive.store.local import LocalStore
 from derive.trees.listing import File
 
@@ -42,29 +42,30 @@ def ask_worker(store: LocalStore, builder: str, root: Output, platform: Platform
     """Return what a worker says of itself; ``root`` is a tree with a shell, ``steps`` how many steps it ran.
 
     Raises:
-        HostRefuses: when nothing there tells one start of its kernel from another.
+        HostRefuses: when nothing there tells one start of its kernel from another, or its guard lets nothing run.
         Unavailable: when it does not answer.
     """
     request = ResolvedDerivation(
         builder="script", version=1, build=platform, host=platform, arguments={}, inputs={"root": root}
     )
     worker: dict[str, str] = {}
-    context = Context(
-        name="what its kernel is",
-        labels=(),
-        store=store,
-        fetch=StoreFetch(offline=True),
-        sandbox=cache(find_sandbox),
-        log=lambda _: None,
-        log_bytes=lambda _: None,
-        jobs=1,
-        scratch=store.staging.new_path(),
-        cancel=threading.Event(),
-        timeout_s=_TIME_S,
-        executor=BuildKitExecutor(builders=(builder,)),
-        ran_by=worker.update,
-    )
-    listing = run_step(request, context, Script(text=_SCRIPT), {}, {})
+    with watched((builder,), os.environ) as stop:
+        context = Context(
+            name="what its kernel is",
+            labels=(),
+            store=store,
+            fetch=StoreFetch(offline=True),
+            sandbox=cache(find_sandbox),
+            log=lambda _: None,
+            log_bytes=lambda _: None,
+            jobs=1,
+            scratch=store.staging.new_path(),
+            cancel=stop,
+            timeout_s=_TIME_S,
+            executor=BuildKitExecutor(builders=(builder,)),
+            ran_by=worker.update,
+        )
+        listing = run_step(request, context, Script(text=_SCRIPT), {}, {})
     told = {}
     for number, path in enumerate(_READ):
         file = listing.get(str(number).encode())

@@ -39,11 +39,16 @@ def assembled(
 
     Raises:
         InputErrors, HostRefuses, Unavailable, BuildFailed, CheckFailed: as :func:`build_image`.
+        HostRefuses: when the builder's host has a guard, and may not build now.
     """
-    from derive.buildkit.image_build import build_image
+    import os
 
-    names = layer_names_of(project, name, platform, store)
+    from derive.buildkit.image_build import build_image
+    from derive.schedule.guards import require_idle
+
     builder = backend.partition("=")[2]
+    require_idle((builder,), os.environ)
+    names = layer_names_of(project, name, platform, store)
     made = build_image(store, native, name, names, builder=builder, note=note)
     note(f"the native image is {native}; the same at {made.paths} paths, and in its settings")
     return made.manifest, {

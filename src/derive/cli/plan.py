@@ -12,6 +12,7 @@ from derive.cli.console import (
     answer,
     answer_record,
     jobs_of,
+    note,
     project_of,
     project_root,
     store_folder,
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
     from derive.build.plan import Plan
     from derive.build.prices import Forecast, Price
+    from derive.canonical import Json
     from derive.derivations.model import Derivation
+    from derive.schedule.choose import Chosen
     from derive.schedule.model import Timetable
 
 EXAMPLES = """\
@@ -64,11 +67,17 @@ def run(args: argparse.Namespace) -> int:
         plan = _plan(args, target, store)
         free = free_bytes(store)
         found = forecast(plan, past_of(store.database, plan), jobs_of(args))
-        times = _timetable(args, plan, found, store)
+        chosen = _chosen(args)
+        times = None if chosen is None else _timetable(args, plan, found, store, chosen)
     if wants_json(args):
-        body = {**plan.document(), "disk_free_bytes": free, "forecast": found.document()}
-        answer_record("plan", target.name, body if times is None else {**body, "schedule": times.document()})
+        body: dict[str, Json] = {**plan.document(), "disk_free_bytes": free, "forecast": found.document()}
+        if chosen is not None and times is not None:
+            not_asked: dict[str, Json] = {kind: list(names) for kind, names in chosen.not_asked.items()}
+            body["schedule"] = {**times.document(), "not_asked": not_asked}
+        answer_record("plan", target.name, body)
     else:
+        if chosen is not None and times is not None and times.ran:
+            _tell_not_asked(chosen)
         answer(_text(plan, found, free, times, everything=getattr(args, "all", False)))
     return 0
 
@@ -98,14 +107,27 @@ def _plan(args: argparse.Namespace, target: Derivation, store: LocalStore) -> Pl
     return planned(target, store, project_root(args), no_cache=args.no_cache)
 
 
-def _timetable(args: argparse.Namespace, plan: Plan, found: Forecast, store: LocalStore) -> Timetable | None:
-    """Return who would run what and when; None where no executor is configured, and everything runs here."""
+def _chosen(args: argparse.Namespace) -> Chosen | None:
+    """Return the executors that steps would be placed on, and ask none of them; None where everything runs here."""
     import os
 
-    from derive.schedule.choose import choose, timetable
+    from derive.schedule.choose import choose
 
-    chosen = choose(getattr(args, "on", ()), os.environ, executor=getattr(args, "executor", ""))
-    return None if chosen is None else timetable(plan, found, chosen, store, jobs_of(args))
+    return choose(getattr(args, "on", ()), os.environ, executor=getattr(args, "executor", ""), offline=True)
+
+
+def _timetable(args: argparse.Namespace, plan: Plan, found: Forecast, store: LocalStore, chosen: Chosen) -> Timetable:
+    """Return who would run what and when."""
+    from derive.schedule.choose import timetable
+
+    return timetable(plan, found, chosen, store, jobs_of(args))
+
+
+def _tell_not_asked(chosen: Chosen) -> None:
+    """Say of whom a plan takes for granted that they are there, and build."""
+    said = [f"{kind} {', '.join(names)}" for kind, names in chosen.not_asked.items() if names]
+    if said:
+        note(f"planned as if all were there and idle; not asked: {'; '.join(said)} (derive executors asks)")
 
 
 def _text(plan: Plan, found: Forecast, free: int, times: Timetable | None, *, everything: bool) -> str:

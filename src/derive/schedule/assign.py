@@ -89,11 +89,13 @@ def bounds(tasks: Sequence[Task], workers: Sequence[Worker]) -> Bounds:
 def least_moved(tasks: Sequence[Task], ran_elsewhere: Iterable[int]) -> int:
     """Return the fewest bytes that can be moved if some tasks run elsewhere.
 
-    Each thing is sent once, and each result comes back once; what one of these tasks gave need not be sent to another.
+    Each thing is sent to one worker once, and each result comes back once; what one of these tasks gave is sent to
+    nobody, as if all that read it ran where it was made.
     """
     places = set(ran_elsewhere)
     there = {tasks[place].key for place in places}
-    sent = {name: size for place in places for name, size in tasks[place].reads if name not in there}
+    # A thing that a task gives is named by the task's key, with the name of an output after it where there are several.
+    sent = {name: size for one in places for name, size in tasks[one].reads if name.partition("/")[0] not in there}
     return sum(sent.values()) + sum(tasks[place].gives_bytes for place in places)
 
 
@@ -107,6 +109,7 @@ class Assigner:
         self._able = [able(task, workers) for task in tasks]
         self._ready: set[int] = set()
         self._closed: set[int] = set()
+        self._held: set[int] = set()
         self._avoided: dict[int, set[int]] = {}
         self._running: list[dict[int, tuple[int, int]]] = [{} for _ in workers]
         self._holds: list[set[str]] = [set() for _ in workers]
@@ -136,12 +139,19 @@ class Assigner:
     def close(self, worker: int, *, forgets: bool = False) -> None:
         """Let nothing more begin at a worker; with ``forgets`` what it held is gone, too."""
         self._closed.add(worker)
+        self._held.discard(worker)
         if forgets:
             self._holds[worker].clear()
+
+    def hold(self, worker: int) -> None:
+        """Let tasks that a worker would end first wait for it, and none begin there: it may yet be opened or closed."""
+        self._closed.discard(worker)
+        self._held.add(worker)
 
     def open(self, worker: int) -> None:
         """Let tasks begin at a worker again."""
         self._closed.discard(worker)
+        self._held.discard(worker)
 
     def resize(self, worker: int, slots: int) -> None:
         """Let a worker run more or fewer tasks at once from now on; what runs goes on."""
@@ -175,7 +185,7 @@ class Assigner:
             begins, ends, worker = choice
             # Whoever waits for a worker has its next place, and what is short may run before that begins.
             taken[worker].append(_Taken(begins, ends, self.tasks[task].memory_bytes))
-            if begins > now_ns:
+            if begins > now_ns or worker in self._held:
                 waits += 1
                 continue
             begun.append(self._begin(task, worker, now_ns, ends))

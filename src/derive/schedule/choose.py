@@ -14,7 +14,7 @@ from derive.derivations.model import FlatOutput, Output
 from derive.errors import InputErrors, Problem
 from derive.net.user import user_config
 from derive.schedule.config import ExecutorEntry, Guard, parse_executors
-from derive.schedule.graph import tasks_of, workers_of
+from derive.schedule.graph import jobs_of_each, tasks_of, workers_of
 from derive.schedule.model import HERE, Kind, Task, Timetable, Worker
 from derive.schedule.speeds import Speed, Timed, speeds
 from derive.store.history import placed_steps
@@ -32,10 +32,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The executors of a run. ``here`` says whether this machine runs programs, too, beside what only it can do."""
+    """The executors of a run. ``here`` says whether this machine runs programs, too, beside what only it can do.
+
+    ``option`` is what named them.
+    """
 
     entries: tuple[ExecutorEntry, ...]
     here: bool
+    option: str = "--on"
+
+    @property
+    def not_asked(self) -> dict[str, tuple[str, ...]]:
+        """Who is taken to be there and idle by whoever asks nobody: builders of buildx, and executors with a guard."""
+        return {
+            "builders": tuple(dict.fromkeys(one.builder for one in self.entries if one.builder is not None)),
+            "guarded": tuple(one.name for one in self.entries if one.guard is not None),
+        }
 
 
 def configured(environ: Mapping[str, str]) -> tuple[ExecutorEntry, ...]:
@@ -50,19 +62,24 @@ def configured(environ: Mapping[str, str]) -> tuple[ExecutorEntry, ...]:
     return parse_executors(data, str(file))
 
 
-def choose(names: Sequence[str], environ: Mapping[str, str], *, executor: str = "") -> Chosen | None:
+def choose(
+    names: Sequence[str], environ: Mapping[str, str], *, executor: str = "", offline: bool = False
+) -> Chosen | None:
     """Return what is to be used; None where nothing is configured or named, and everything runs as it always does.
 
-    ``executor`` is what was said beside, of one executor for all steps.
+    ``executor`` is what was said beside, of builders for all steps: where one of them has a guard in the user's
+    settings, steps are placed on the executors of those builders, under their guards. ``offline`` asks nobody which
+    builder the current one is.
 
     Raises:
         InputErrors: for names that nothing has, and where both are said.
+        HostRefuses, Unavailable: when it cannot be found out which builder the current one is, and guards are set.
     """
     if executor:
         if names:
             hint = "leave one of them out"
             raise InputErrors.one("--on and --executor both say where steps run", where="--on", hint=hint)
-        return None
+        return _guarded(executor, environ, offline=offline)
     entries = configured(environ)
     known = {entry.name: entry for entry in entries}
     problems = [_unknown(name, known, environ) for name in dict.fromkeys(names) if name not in known and name != HERE]
@@ -72,6 +89,34 @@ def choose(names: Sequence[str], environ: Mapping[str, str], *, executor: str = 
     here = not names or HERE in names or (own is not None and own.name in names)
     wanted = [entry for entry in entries if not names or entry.name in names or (entry.is_here and here)]
     return Chosen(entries=tuple(wanted), here=here) if wanted else None
+
+
+def _guarded(executor: str, environ: Mapping[str, str], *, offline: bool) -> Chosen | None:
+    """Return the executors of builders that were named, if any of them has a guard; None where none has."""
+    from derive.buildkit.choose import chosen_builders
+    from derive.schedule.guards import names_of
+
+    entries = configured(environ)
+    if not any(entry.guard is not None and not entry.is_here for entry in entries):
+        return None
+    wanted = names_of(chosen_builders(executor), offline=offline)
+    found = tuple(entry for entry in entries if entry.builder in wanted)
+    guarded = sorted({str(entry.builder) for entry in found if entry.guard is not None})
+    if not guarded:
+        return None
+    known = {entry.builder for entry in found}
+    problems = [
+        Problem(
+            where=f"--executor buildkit={','.join(wanted)}",
+            message=f"the builder {name} is no executor's, and cannot be used beside {guarded[0]}, which has a guard",
+            hint=f'leave it out, or write [executors.NAME] with builder = "{name}" in {user_config(environ)}',
+        )
+        for name in wanted
+        if name not in known
+    ]
+    if problems:
+        raise InputErrors(problems)
+    return Chosen(entries=found, here=False, option="--executor")
 
 
 def _unknown(name: str, known: Mapping[str, ExecutorEntry], environ: Mapping[str, str]) -> Problem:
@@ -124,11 +169,11 @@ def _told(
     workers = workers_of(chosen.entries, jobs=jobs, here=chosen.here, speeds=found)
     tasks = tasks_of(plan, forecast, lambda output: _size_of(store, output))
     if not chosen.here:
-        _refuse_unplaced(tasks, workers)
+        _refuse_unplaced(tasks, workers, chosen.option)
     return tasks, workers
 
 
-def _refuse_unplaced(tasks: Sequence[Task], workers: Sequence[Worker]) -> None:
+def _refuse_unplaced(tasks: Sequence[Task], workers: Sequence[Worker], option: str) -> None:
     left = [one for one in tasks if one.kind is Kind.SANDBOX and not any(worker.takes(one) for worker in workers)]
     if not left:
         return
@@ -139,10 +184,10 @@ def _refuse_unplaced(tasks: Sequence[Task], workers: Sequence[Worker]) -> None:
         more = f" and {len(those) - 1} more" if len(those) > 1 else ""
         problems.append(
             Problem(
-                where="--on",
+                where=option,
                 message=f"nobody of {', '.join(names)} runs programs of {platform}",
                 detail=(f"needed    by {those[0]}{more}",),
-                hint=f"add this machine: --on {HERE}",
+                hint=f"add this machine: --on {HERE}" if option == "--on" else "leave it out: this machine runs them",
             )
         )
     raise InputErrors(problems)
@@ -163,7 +208,7 @@ def _lane(worker: Worker, entry: ExecutorEntry | None, tell: Callable[[str], Non
     return Lane(
         worker=worker,
         open=None if entry.builder is None else _opener(entry, entry.builder, tell),
-        jobs=None if entry.cores is None else max(1, entry.cores // worker.slots),
+        jobs=jobs_of_each(entry.cores, worker.slots),
         watch=None if guard is None else _watcher(entry.name, guard),
     )
 

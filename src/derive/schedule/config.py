@@ -93,9 +93,24 @@ def parse_executors(data: bytes, file: str) -> tuple[ExecutorEntry, ...]:
     if len(here) > 1:
         message, detail = "two executors without a builder: both are this machine", (f"executors {', '.join(here)}",)
         problems.append(Problem(where=f"{file}: executors.{here[1]}", message=message, detail=detail))
+    problems += _unguarded([one for one in found if one is not None], file)
     if problems:
         raise InputErrors(problems)
     return tuple(one for one in found if one is not None)
+
+
+def _unguarded(entries: Sequence[ExecutorEntry], file: str) -> list[Problem]:
+    """Return what is wrong with executors that name another's builder without its guard: they would go round it."""
+    guards = {one.builder: one.name for one in entries if one.guard is not None and one.builder is not None}
+    return [
+        Problem(
+            where=f"{file}: executors.{one.name}.builder",
+            message=f"the builder {one.builder} has a guard in executors.{guards[one.builder]}.guard, and none here",
+            hint=f"write the same under [executors.{one.name}.guard], or leave one of the two out",
+        )
+        for one in entries
+        if one.guard is None and one.builder in guards
+    ]
 
 
 @dataclass(slots=True)

@@ -5,6 +5,9 @@ Edge: the clock, threads that watch hosts.
 
 Decisions are those of ``assign``. A step that a worker lost, or that was stopped because its host is needed, waits
 again and goes elsewhere where it can; an executor that lost two steps in a row gets no more in this run.
+
+Steps that a watched host would end first wait a little for its first answer: else none that is ready at once, and no
+rebuild of one step, would ever reach it.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.25
 _ASK_AGAIN_S = 30.0
+_FIRST_ANSWER_S = 5.0
+"""How long steps wait for a host's first answer that it would end first, if it let them begin."""
 _LOSSES_OF_WORKER = 2
 _LOSSES_OF_STEP = 3
 
@@ -56,6 +61,7 @@ class _Line:
     watching: Watch | None = None
     told: tuple[str, ...] = ()
     ask_at: float = 0.0
+    hold_until: float | None = None
     losses: int = 0
     gone: str = ""
     cancels: dict[str, threading.Event] = field(default_factory=dict)
@@ -234,7 +240,7 @@ class Dispatch:
                 continue
             if watch is None:
                 if time.monotonic() >= line.ask_at:
-                    self._begin(line)
+                    self._begin(number)
             elif watch.stop:
                 self._close_lane(number, watch.stop)
             elif watch.verdict is not None and not watch.verdict.may:
@@ -244,6 +250,8 @@ class Dispatch:
                 line.jobs = max(1, watch.verdict.jobs // slots)
                 self._assigner.resize(number, slots)
                 self._assigner.open(number)
+            elif line.hold_until is not None and time.monotonic() >= line.hold_until:
+                self._assigner.close(number)  # what waits for it goes elsewhere; it is opened once it answers
 
     def _wanted(self, number: int) -> bool:
         """Say whether a lane's host is of use: something is left that it could run, ready or not."""
@@ -255,8 +263,12 @@ class Dispatch:
             line.watching.close()
             line.watching = None
 
-    def _begin(self, line: _Line) -> None:
+    def _begin(self, number: int) -> None:
+        line = self._lines[number]
         assert line.lane.watch is not None
+        if line.hold_until is None:
+            line.hold_until = time.monotonic() + _FIRST_ANSWER_S
+            self._assigner.hold(number)
         watch = line.lane.watch()
         watch.changed = lambda: self._tripped(line, watch)
         line.watching = watch

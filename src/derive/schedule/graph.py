@@ -119,28 +119,48 @@ def workers_of(
     """
     own = next((entry for entry in entries if entry.is_here), None)
     kinds = {Kind.ENGINE, Kind.SANDBOX} if here else {Kind.ENGINE}
-    found = [
-        Worker(name=NETWORK, kinds=frozenset({Kind.FETCH}), slots=FETCHES_AT_ONCE),
-        Worker(
-            name=HERE if own is None else own.name,
-            kinds=frozenset(kinds),
-            slots=jobs if own is None or own.jobs is None else min(jobs, own.jobs),
-            platforms=frozenset() if own is None else frozenset(own.platforms),
-            memory_bytes=None if own is None else own.memory_bytes,
-        ),
-    ]
-    return (*found, *(worker_of(entry, speeds) for entry in entries if not entry.is_here))
+    network = Worker(name=NETWORK, kinds=frozenset({Kind.FETCH}), slots=FETCHES_AT_ONCE)
+    this = Worker(
+        name=HERE if own is None else own.name,
+        kinds=frozenset(kinds),
+        slots=jobs if own is None or own.jobs is None else min(jobs, own.jobs),
+        platforms=frozenset() if own is None else frozenset(own.platforms),
+        memory_bytes=None if own is None else own.memory_bytes,
+    )
+    own_jobs = (None if own is None else jobs_of_each(own.cores, this.slots)) or jobs
+    return (network, this, *(worker_of(entry, speeds, own_jobs) for entry in entries if not entry.is_here))
 
 
-def worker_of(entry: ExecutorEntry, speeds: Mapping[str, int]) -> Worker:
-    """Return what an executor elsewhere is to a schedule."""
+def worker_of(entry: ExecutorEntry, speeds: Mapping[str, int], own_jobs: int) -> Worker:
+    """Return what an executor elsewhere is to a schedule; a step here is told to do ``own_jobs`` things at once."""
+    slots = slots_of(entry)
     return Worker(
         name=entry.name,
         kinds=frozenset({Kind.SANDBOX}),
-        slots=entry.jobs or _USUAL_JOBS,
+        slots=slots,
         platforms=frozenset(entry.platforms),
         memory_bytes=entry.memory_bytes,
         rate=entry.rate or USUAL_RATE,
-        speed=speeds.get(entry.name) or entry.speed or USUAL_SPEED,
+        speed=speeds.get(entry.name)
+        or with_jobs(entry.speed or USUAL_SPEED, jobs_of_each(entry.cores, slots) or own_jobs, own_jobs),
         overhead_ns=OVERHEAD_NS,
     )
+
+
+def slots_of(entry: ExecutorEntry) -> int:
+    """Return how many steps run at once on an executor elsewhere: no more than it has cores."""
+    wanted = entry.jobs or _USUAL_JOBS
+    return wanted if entry.cores is None else min(wanted, entry.cores)
+
+
+def jobs_of_each(cores: int | None, slots: int) -> int | None:
+    """Return how many things each step may do at once; None, as many as here, where nothing says how many cores."""
+    return None if cores is None else max(1, cores // slots)
+
+
+def with_jobs(speed: int, jobs: int, own_jobs: int) -> int:
+    """Return a speed that nobody measured for steps that do ``jobs`` things at once, and ``own_jobs`` here.
+
+    Half of what a step does is taken to be shared among its jobs: no number of them makes it more than twice as quick.
+    """
+    return max(1, 2 * speed * jobs // (jobs + own_jobs))

@@ -183,11 +183,16 @@ def steps_of(database: Database, derivation: Digest) -> tuple[PastStep, ...]:
 
 
 def recent_steps(database: Database, names: Iterable[str], *, limit: int = 5) -> dict[tuple[str, str], list[PastStep]]:
-    """Return the latest steps that were built or fetched, by name and host, newest first."""
+    """Return the latest steps that were built or fetched, by name and host, newest first.
+
+    Those that ran elsewhere are left out where this machine ran any: other machines take other times.
+    """
+    own = _own(database)
     where = (
-        "WHERE step IN (SELECT step FROM (SELECT step, row_number() OVER (PARTITION BY name, host ORDER BY step DESC)"
-        " AS place FROM steps WHERE outcome NOT IN ('reused', 'substituted')"
-        " AND name IN (SELECT value FROM json_each(?))) WHERE place <= ?)"
+        "WHERE step IN (SELECT step FROM (SELECT step, own, max(own) OVER (PARTITION BY name, host) AS best,"  # noqa: S608 - ours
+        " row_number() OVER (PARTITION BY name, host ORDER BY own DESC, step DESC) AS place"
+        f" FROM (SELECT step, name, host, {own} AS own FROM steps WHERE outcome NOT IN ('reused', 'substituted')"
+        " AND name IN (SELECT value FROM json_each(?)))) WHERE place <= ? AND own = best)"
         " ORDER BY step DESC"
     )
     found: dict[tuple[str, str], list[PastStep]] = {}
@@ -199,16 +204,26 @@ def recent_steps(database: Database, names: Iterable[str], *, limit: int = 5) ->
 def builder_totals(database: Database, *, limit: int = 2000) -> list[tuple[str, int, int, int, int, float, float]]:
     """Return sums over the latest steps built or fetched, by builder.
 
-    Each row is (builder, steps, duration_ns, weight_bytes, written_bytes, weight x weight, weight x duration).
+    Each row is (builder, steps, duration_ns, weight_bytes, written_bytes, weight x weight, weight x duration). Steps
+    that ran elsewhere are left out where this machine ran any.
     """
+    own = _own(database)
     sql = (
-        "SELECT builder, count(*), sum(duration_ns), sum(weight_bytes), sum(written_bytes),"
+        "SELECT builder, count(*), sum(duration_ns), sum(weight_bytes), sum(written_bytes),"  # noqa: S608 - ours
         " total(1.0 * weight_bytes * weight_bytes), total(1.0 * weight_bytes * duration_ns) FROM"
-        " (SELECT * FROM steps WHERE outcome NOT IN ('reused', 'substituted')"
-        " ORDER BY step DESC LIMIT ?) GROUP BY builder"
+        f" (SELECT *, max(own) OVER (PARTITION BY builder) AS best FROM (SELECT *, {own} AS own FROM steps"
+        " WHERE outcome NOT IN ('reused', 'substituted') ORDER BY step DESC LIMIT ?)) WHERE own = best"
+        " GROUP BY builder"
     )
     with database.cursor() as cursor:
         return cursor.execute(sql, (limit,)).fetchall()
+
+
+def _own(database: Database) -> str:
+    """Return in SQL whether this machine ran a step; an earlier version's store notes of none that it did not."""
+    with database.cursor() as cursor:
+        known = cursor.execute("SELECT 1 FROM sqlite_master WHERE name = 'step_places'").fetchone()
+    return "step NOT IN (SELECT step FROM step_places)" if known else "1"
 
 
 def latest_derivations(database: Database, names: Iterable[str]) -> dict[tuple[str, str], tuple[Digest, str, str]]:

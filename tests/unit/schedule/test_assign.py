@@ -176,3 +176,32 @@ def test_the_least_that_can_be_moved_leaves_a_result_where_it_was_made() -> None
 def test_a_ring_is_refused() -> None:
     with pytest.raises(ValueError, match="in a ring"):
         order_of([task("a", 1, 1), task("b", 1, 0)])
+
+
+def test_the_least_that_can_be_moved_knows_a_result_by_its_task_whatever_its_output_is_called() -> None:
+    first, second = task("a", 1, root=100), task("b", 1)
+    reads = (("root", 100), ("a/out", 7))
+    assert least_moved([replace(first, gives_bytes=7), replace(second, reads=reads, gives_bytes=1)], [0, 1]) == 108
+
+
+def test_a_task_waits_for_a_worker_that_is_held_and_would_end_it_first_and_for_no_other() -> None:
+    found = Assigner([task("a", 100)], [here(), far(speed=9000)])
+    found.hold(1)
+    found.offer(0)
+    assert found.start(0) == []
+    assert found.stuck() == ()
+    found.open(1)
+    assert [one.worker for one in found.start(5)] == [1]
+    slower = Assigner([task("a", 100)], [here(), far(speed=100)])
+    slower.hold(1)
+    slower.offer(0)
+    assert [one.worker for one in slower.start(0)] == [0]
+
+
+def test_a_worker_that_was_held_and_is_closed_is_waited_for_no_more() -> None:
+    found = Assigner([task("a", 100)], [here(), far(speed=9000)])
+    found.hold(1)
+    found.offer(0)
+    found.start(0)
+    found.close(1)
+    assert [one.worker for one in found.start(5)] == [0]

@@ -120,3 +120,19 @@ def test_what_is_no_table_of_tables_is_refused(text: str) -> None:
 
 def test_a_name_that_no_command_line_takes_is_refused() -> None:
     assert problems('[executors."-x"]')[0] == ("config.toml: executors.-x", "no name for an executor")
+
+
+def test_an_executor_that_names_anothers_builder_without_its_guard_is_told_with_both_keys() -> None:
+    text = """
+[executors.fast]
+builder = "spark2"
+platforms = ["linux/arm64"]
+[executors.spark2]
+builder = "spark2"
+platforms = ["linux/arm64"]
+[executors.spark2.guard]
+"""
+    message = "the builder spark2 has a guard in executors.spark2.guard, and none here"
+    assert problems(text) == [("config.toml: executors.fast.builder", message)]
+    with_both = text.replace("[executors.spark2]\n", "[executors.fast.guard]\n[executors.spark2]\n")
+    assert len(parse_executors(with_both.encode(), "config.toml")) == 2

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from derive.deploy.ssh_config import SshSettings
 from derive.derivations.model import Derivation, FlatOutput, Output, ResolvedDerivation
 from derive.errors import BuildFailed, Interrupted, Unavailable
 from derive.sandbox.outcome import Runner
+from derive.schedule import dispatch
 from derive.schedule.config import Guard
 from derive.schedule.dispatch import Dispatch, Lane
 from derive.schedule.graph import tasks_of
@@ -320,3 +322,56 @@ def test_a_server_that_starts_stops_the_build_beside_it_which_runs_elsewhere(
     bench.run(script("top", script("b"), script("a")), *lanes)
     assert [place for name, place in bench.ran if name == "a"] == ["spark", "slow"]
     assert bench.told == ["spark does not build now: it serves: dsv41-tp4 runs"]
+
+
+def test_one_step_goes_to_an_idle_host_that_would_end_it_first(bench: Bench, listed: Listed, tmp_path: Path) -> None:
+    bench.run(script("a"), here(slots=2), guarded(far("spark", speed=9000), listed, tmp_path))
+    assert ("a", "spark") in bench.ran
+
+
+class Mute(Watch):
+    """A host that does not answer."""
+
+    def begin(self) -> None:
+        """Ask nobody."""
+
+
+def mute(lane: Lane) -> Lane:
+    return replace(lane, watch=lambda: Mute(lane.worker.name, Guard()))
+
+
+def test_a_host_that_does_not_answer_is_waited_for_a_while_and_no_longer(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "_FIRST_ANSWER_S", 0.4)
+    began = time.monotonic()
+    bench.run(script("a"), here(), mute(far("spark", speed=9000)))
+    assert ("a", HERE) in bench.ran
+    assert time.monotonic() - began >= 0.4
+
+
+def test_a_host_that_would_not_end_a_step_first_is_not_waited_for(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "_FIRST_ANSWER_S", 60.0)
+    bench.run(script("a"), here(), mute(far("spark", speed=100)))
+    assert ("a", HERE) in bench.ran
+
+
+def test_what_ran_on_a_builder_that_was_named_is_not_taken_for_this_machines_time(bench: Bench) -> None:
+    def build(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]:
+        if request.builder == "script":
+            context.ran_by({"executor": "buildkit", "builder": "big"})
+        return {"out": FlatOutput(put(context.store, context.name.encode()))}
+
+    executor = Executor(
+        store=bench.store,
+        builders={"script": build, "compose": build},
+        fetch=NoFetch(),
+        sandbox=no_sandbox,
+        jobs=1,
+        inner_jobs=1,
+        executor=Far("big"),
+    )
+    executor.run(make_plan(script("a"), store_knowledge(bench.store)))
+    assert [(name, where) for name, _, _, where, _ in placed_steps(bench.store.database)] == [("a", "buildkit=big")]

@@ -13,9 +13,9 @@ import pytest
 from derive.build.plan import Action, Plan, Step
 from derive.build.prices import Past, Sample, forecast
 from derive.cli.executors import run
-from derive.cli.plan import _text
+from derive.cli.plan import _tell_not_asked, _text
 from derive.schedule.choose import Chosen, timetable
-from derive.schedule.config import ExecutorEntry
+from derive.schedule.config import ExecutorEntry, Guard
 from derive.store.local import LocalStore
 from support.steps import step
 
@@ -98,3 +98,17 @@ def test_a_plan_says_where_each_step_runs_and_when_it_ends(tmp_path: Path) -> No
     assert "expected 12.5 s on here, spark; to move 2.1 MB" in lines
     without = _text(plan, found, 10**12, None, everything=True).splitlines()
     assert without[0].split() == ["build", "compose", "4.00", "s", "root", "why"]
+
+
+def test_a_plan_names_whom_it_did_not_ask() -> None:
+    spark = ExecutorEntry(name="spark", builder="b", platforms=("linux/arm64",), guard=Guard())
+    mine = ExecutorEntry(name="mine", builder=None, platforms=())
+    assert Chosen(entries=(mine, spark), here=True).not_asked == {"builders": ("b",), "guarded": ("spark",)}
+
+
+def test_a_person_is_told_whom_a_plan_did_not_ask(capfd: pytest.CaptureFixture[str]) -> None:
+    spark = ExecutorEntry(name="spark", builder="b", platforms=("linux/arm64",), guard=Guard())
+    _tell_not_asked(Chosen(entries=(spark,), here=True))
+    _tell_not_asked(Chosen(entries=(), here=True))
+    told = "planned as if all were there and idle; not asked: builders b; guarded spark (derive executors asks)\n"
+    assert capfd.readouterr().err == told

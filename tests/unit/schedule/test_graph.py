@@ -17,7 +17,10 @@ from derive.schedule.graph import (
     UNKNOWN_NS,
     USUAL_RATE,
     can_go_elsewhere,
+    jobs_of_each,
+    slots_of,
     tasks_of,
+    with_jobs,
     workers_of,
 )
 from derive.schedule.model import Kind
@@ -113,3 +116,34 @@ def test_a_machine_that_runs_no_programs_still_does_what_only_the_engine_can() -
     spark = ExecutorEntry(name="spark", builder="b", platforms=("linux/arm64",))
     _, here, _ = workers_of([spark], jobs=4, here=False, speeds={})
     assert (here.name, here.slots, here.kinds) == ("here", 4, frozenset({Kind.ENGINE}))
+
+
+def speeds_of(*entries: ExecutorEntry, jobs: int = 8, measured: Mapping[str, int] | None = None) -> dict[str, int]:
+    return {one.name: one.speed for one in workers_of(entries, jobs=jobs, here=False, speeds=measured or {})[2:]}
+
+
+def test_of_two_executors_of_one_speed_the_one_of_more_cores_is_expected_to_end_first() -> None:
+    one = ExecutorEntry(name="small", builder="a", platforms=("linux/arm64",), jobs=4, cores=4)
+    found = speeds_of(one, replace(one, name="large", cores=32), replace(one, name="unsaid", cores=None))
+    assert found == {"small": 222, "large": 1000, "unsaid": 1000}
+    assert speeds_of(one, replace(one, name="large", cores=32), measured={"small": 1500}) == {
+        "small": 1500,
+        "large": 1000,
+    }
+
+
+def test_cores_are_held_against_what_a_step_may_do_at_once_here() -> None:
+    mine = ExecutorEntry(name="mine", builder=None, platforms=(), jobs=2, cores=4)
+    big = ExecutorEntry(name="big", builder="b", platforms=("linux/arm64",), jobs=2, cores=12)
+    assert speeds_of(mine, big) == {"big": 1500}
+    assert speeds_of(big) == {"big": 857}
+
+
+def test_no_number_of_jobs_makes_a_step_more_than_twice_as_quick() -> None:
+    assert [with_jobs(1000, jobs, 2) for jobs in (1, 2, 6, 510)] == [666, 1000, 1500, 1992]
+
+
+def test_no_more_steps_run_at_once_than_there_are_cores() -> None:
+    entry = ExecutorEntry(name="one", builder="b", platforms=("linux/arm64",), jobs=8, cores=3)
+    assert (slots_of(entry), jobs_of_each(3, slots_of(entry))) == (3, 1)
+    assert (slots_of(replace(entry, cores=None)), jobs_of_each(None, 8)) == (8, None)

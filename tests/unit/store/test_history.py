@@ -154,3 +154,23 @@ def test_the_places_of_an_artifact_are_newest_first_and_each_once(database: Data
     for place, when in (("a", 1), ("b", 2), ("a", 3)):
         add_source(database, Source(digest=digest, place=place, fetched_s=when))
     assert [(source.place, source.fetched_s) for source in sources_of(database, [digest])] == [("a", 3), ("b", 2)]
+
+
+def test_steps_that_ran_elsewhere_say_what_they_take_here_only_where_none_ran_here(database: Database) -> None:
+    add_step(database, replace(STEP, run=1, duration_ns=8))
+    add_step(database, replace(STEP, run=2, duration_ns=2), "big")
+    add_step(database, replace(STEP, run=3, name="other", builder="kernel/1", duration_ns=3), "big")
+    found = recent_steps(database, ["tool", "other"])
+    assert {key: [step.duration_ns for step in steps] for key, steps in found.items()} == {
+        ("tool", "any"): [8],
+        ("other", "any"): [3],
+    }
+    assert [row[:3] for row in builder_totals(database)] == [("kernel/1", 1, 3), ("script/1", 1, 8)]
+
+
+def test_a_store_of_an_earlier_version_knows_of_no_step_that_ran_elsewhere(database: Database) -> None:
+    add_step(database, STEP)
+    with database.cursor() as cursor:
+        cursor.execute("DROP TABLE step_places")
+    assert recent_steps(database, ["tool"]) == {("tool", "any"): [STEP]}
+    assert [row[0] for row in builder_totals(database)] == ["script/1"]

@@ -6,6 +6,9 @@ Edge: the node: /proc, the container engine's socket, one lock. Runs there: Pyth
 ``idle-facts/1``: ``available_bytes``, ``total_bytes``, ``cpus``, ``containers`` ([{name, labels: [names]}] of those
 that run, or null with the reason in ``unread``), ``holder`` (who holds the lock of builds, or null), ``at_ms``.
 
+A socket that is absent says that no containers run only where no program of a container engine is installed: an engine
+may listen elsewhere, or may have left its containers running when it ended.
+
 The lock is that of a file, which any user may take: only one build runs on a machine that also serves.
 """
 
@@ -29,6 +32,9 @@ _ENGINE_S = 5.0
 _MOST = 4 << 20
 _TRIES = 4
 _PAUSE_S = 0.05
+_ENGINES = ("docker", "dockerd", "podman", "nerdctl", "containerd")
+_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/snap/bin")
+"""Where programs are, beside the folders of PATH: a session of SSH that no person opened may know few of them."""
 
 
 class _Engine(http.client.HTTPConnection):
@@ -79,11 +85,24 @@ def _facts(given: dict[str, Any], holder: Any) -> Any:
     try:
         found["containers"] = _containers(given["engine"])
     except FileNotFoundError:
-        # Where no engine is installed, nothing of it can run.
-        found["containers"] = []
+        program = _engine_program()
+        if program is None:
+            found["containers"] = []
+        else:
+            found["unread"] = "no socket " + given["engine"] + ", and there is " + program
     except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException) as error:
         found["unread"] = str(error) or type(error).__name__
     return found
+
+
+def _engine_program() -> Any:
+    """Return the path of a container engine's program, or None where none is installed."""
+    for folder in [*os.get_exec_path(), *_FOLDERS]:
+        for name in _ENGINES:
+            path = os.path.join(folder, name)
+            if os.path.exists(path):
+                return path
+    return None
 
 
 def _containers(engine: str) -> Any:

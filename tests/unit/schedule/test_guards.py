@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builders that a person names, whose hosts have a guard: asked first, watched meanwhile, refused where not idle."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from derive.build.execute import store_knowledge
+from derive.build.plan import make_plan
+from derive.build.service import Options, executor, preflight
+from derive.buildkit import builders
+from derive.buildkit.inspected import Builder
+from derive.certificates.worker import ask_worker
+from derive.cli.exporting import assembled
+from derive.errors import HostRefuses, InputErrors, Interrupted
+from derive.schedule import guards
+from derive.schedule.choose import choose
+from derive.schedule.guards import require_idle, require_one, watched
+from derive.store.local import LocalStore
+from support.idle_hosts import Listed, listing_engine, wait_for
+from support.steps import step
+
+TEXT = """
+[executors.plain]
+builder = "plain"
+platforms = ["linux/amd64"]
+[executors.spark2]
+builder = "spark"
+platforms = ["linux/amd64"]
+[executors.spark2.guard]
+idle = ["dsv41-*"]
+memory-needed = "1MiB"
+memory-floor = "1MiB"
+memory-a-job = "1MiB"
+cores-kept = 0
+lock = "{folder}/lock"
+"""
+
+
+@pytest.fixture
+def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Listed]:
+    (tmp_path / "derive").mkdir()
+    (tmp_path / "derive" / "config.toml").write_text(TEXT.format(folder=tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("DERIVE_ENGINE_SOCKET", str(tmp_path / "engine.sock"))
+    monkeypatch.setattr(guards, "_PAUSE_S", 0.01)
+    with listing_engine(tmp_path / "engine.sock") as found:
+        yield found
+
+
+@pytest.fixture
+def serving(listed: Listed) -> Listed:
+    listed.running["dsv41-tp4"] = []
+    return listed
+
+
+def chosen(text: str, **more: bool) -> list[str] | None:
+    found = choose((), os.environ, executor=text, **more)
+    assert found is None or not found.here
+    return None if found is None else [entry.name for entry in found.entries]
+
+
+SERVES = ("spark2  it serves: dsv41-tp4 runs",)
+
+
+@pytest.mark.usefixtures("listed")
+def test_a_builder_with_a_guard_is_placed_on_under_it_and_one_without_is_used_as_it_is() -> None:
+    assert chosen("buildkit=spark") == ["spark2"]
+    assert chosen("buildkit=plain,spark") == ["plain", "spark2"]
+    assert chosen("buildkit=plain") is None
+    assert chosen("buildkit=other") is None
+
+
+@pytest.mark.usefixtures("listed")
+def test_a_builder_without_an_executor_is_refused_beside_one_with_a_guard() -> None:
+    with pytest.raises(InputErrors) as caught:
+        chosen("buildkit=spark,other")
+    (problem,) = caught.value.problems()
+    assert problem.where == "--executor buildkit=spark,other"
+    assert problem.message == "the builder other is no executor's, and cannot be used beside spark, which has a guard"
+
+
+@pytest.mark.usefixtures("listed")
+def test_the_current_builder_is_held_to_its_guard_too_and_a_plan_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def find_builder(name: str = "") -> Builder:
+        asked.append(name)
+        return Builder(name="spark", driver="remote", nodes=(), is_current=True)
+
+    monkeypatch.setattr(builders, "find_builder", find_builder)
+    assert chosen("buildkit", offline=True) is None
+    assert asked == []
+    assert chosen("buildkit") == ["spark2"]
+    assert asked == [""]
+
+
+@pytest.mark.usefixtures("serving")
+def test_an_executor_that_is_named_is_asked_before_anything_begins(tmp_path: Path) -> None:
+    root = step("root", "compose")
+    target = replace(step("a", "script", {"root": root}), build="linux/amd64")
+    options = Options(jobs=1, executor="buildkit=spark")
+    with LocalStore(tmp_path / "store") as store:
+        plan = make_plan(target, store_knowledge(store))
+        with pytest.raises(HostRefuses) as caught:
+            preflight(plan, store, options)
+        made = executor(store, options)
+    assert caught.value.detail == SERVES
+    assert made.executor is None
+    assert made.placer is not None
+
+
+@pytest.mark.usefixtures("serving")
+def test_one_that_may_build_is_enough_of_several() -> None:
+    found = choose((), os.environ, executor="buildkit=plain,spark")
+    assert found is not None
+    require_one(found.entries)
+    with pytest.raises(HostRefuses):
+        require_one([entry for entry in found.entries if entry.guard is not None])
+
+
+@pytest.mark.usefixtures("serving")
+def test_an_image_is_assembled_by_no_builder_whose_host_is_not_idle() -> None:
+    with pytest.raises(HostRefuses) as caught:
+        assembled("buildkit=spark", *cast("tuple[Any, Any, Any, Any, Any]", (None,) * 5))
+    assert caught.value.detail == SERVES
+
+
+@pytest.mark.usefixtures("listed")
+def test_a_host_that_is_idle_is_no_hindrance() -> None:
+    require_idle(("spark",), os.environ)
+
+
+@pytest.mark.usefixtures("serving")
+def test_a_worker_is_asked_what_it_is_under_its_guard() -> None:
+    nothing: Any = None
+    with pytest.raises(HostRefuses) as caught:
+        ask_worker(nothing, "spark", nothing, "linux/amd64", nothing, steps=1)
+    assert caught.value.detail == SERVES
+
+
+def test_what_runs_under_a_guard_is_stopped_by_a_server_that_starts(listed: Listed) -> None:
+    def work() -> None:
+        with watched(("spark",), os.environ) as stop:
+            listed.running["dsv41-tp4"] = []
+            wait_for(stop.is_set)
+            raise Interrupted("stopped")
+
+    with pytest.raises(HostRefuses) as caught:
+        work()
+    assert caught.value.detail == SERVES
+
+
+@pytest.mark.usefixtures("listed")
+def test_a_person_who_stops_it_is_no_refusal() -> None:
+    with pytest.raises(Interrupted), watched(("spark",), os.environ):
+        raise Interrupted("stopped")
