@@ -453,3 +453,24 @@ def test_caches_stand_in_the_user_s_settings_and_never_in_the_project(reader: Ma
     assert "caches" not in text
     assert "[mirrors]" in text
     assert reader.here("cache", "remove", "team").code == 2
+
+
+def test_a_registry_that_fails_when_it_is_asked_again_does_not_escape_the_alarm(
+    reader: Machine, builder: Machine, running: Registry, proxy: FaultProxy, repository: str
+) -> None:
+    """Cat saw all of ann's log; ben is shown none of it, and an error at the second look."""
+    ann = public_of(builder, "ann")
+    witness = another_builder(reader, "cat", running.url, repository, {"ann": ann})
+    assert witness.here("image", "--no-cache").code == 0
+    assert witness.here("cache", "push", "--key", "cat").code == 0
+    reader.trust({"ann": ann, "cat": public_of(witness, "cat")})
+    tag = LOG_TAG + PublicKey.parse(ann).id.hex[:32]
+    proxy.add(tag, "status", times=1, status=404)
+    proxy.add(tag, "status", times=99, status=503)
+    assert reader.here("cache", "pull").code == 3
+    proxy.forget()
+    proxy.add(tag, "status", times=99, status=404)
+    assert reader.here("cache", "pull").code == 1
+    assert "ALARM  team: ann: entries that cat saw are not shown" in reader.here("cache", "status").out
+    assert reader.here("image").answer == digest_of(builder)
+    assert came(reader) == 0

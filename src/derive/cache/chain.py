@@ -9,7 +9,7 @@ readers who once saw different logs agree again: who saw entry 7 keeps its diges
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from derive.cache.entry import Entry, Head
@@ -73,30 +73,44 @@ def require_chain(head: Head | None, entries: Sequence[tuple[Digest, Entry]]) ->
 
 
 def compare_seen(
-    witness: str, said: Mapping[Digest, Head], known: Mapping[Digest, Shown]
-) -> tuple[tuple[Alarm, ...], frozenset[Digest]]:
-    """Compare what a signer saw of other logs with what is shown here.
+    witness: str, said: Mapping[Digest, Collection[Head]], known: Mapping[Digest, Shown]
+) -> tuple[tuple[Alarm, ...], dict[Digest, Head]]:
+    """Compare all that a signer ever saw of other logs with what is shown here.
 
     Returns:
-        Alarms, and the keys of logs of which the signer saw more than is shown: they may have grown meanwhile, and are
-        to be read again before that is an alarm.
+        At most one alarm for each log; and for each log of which the signer saw more than is shown the highest head:
+        the log may have grown meanwhile, and is to be read again before that is an alarm.
     """
     alarms: list[Alarm] = []
-    behind: set[Digest] = set()
-    for key, head in sorted(said.items()):
+    behind: dict[Digest, Head] = {}
+    for key, heads in sorted(said.items()):
         here = known.get(key)
-        if here is None:
-            behind.add(key)
+        other = None if here is None else _other(heads, here)
+        if here is not None and other is not None:
+            there = here.digests.get(other.sequence)
+            detail = (
+                f"{witness} saw  entry {other.sequence}, {other.digest}",
+                f"shown     entry {other.sequence}, {there}",
+            )
+            alarms.append(Alarm(key=key, what=f"{witness} was shown another log", detail=detail))
             continue
-        there = here.digests.get(head.sequence)
-        detail = (f"{witness} saw  entry {head.sequence}, {head.digest}", f"shown     entry {head.sequence}, {there}")
-        if here.log != head.log:
-            alarms.append(Alarm(key=key, what=f"{witness} was shown another log", detail=detail))
-        elif head.sequence > here.last:
-            behind.add(key)
-        elif there is not None and there != head.digest:
-            alarms.append(Alarm(key=key, what=f"{witness} was shown another log", detail=detail))
-    return tuple(alarms), frozenset(behind)
+        highest = max(heads, key=lambda head: head.sequence)
+        if is_behind(here, highest):
+            behind[key] = highest
+    return tuple(alarms), behind
+
+
+def _other(heads: Collection[Head], here: Shown) -> Head | None:
+    """Return the first head that is none of the log that is shown."""
+    for head in sorted(heads, key=lambda head: (head.sequence, head.digest)):
+        if here.log != head.log or here.digests.get(head.sequence, head.digest) != head.digest:
+            return head
+    return None
+
+
+def is_behind(here: Shown | None, head: Head) -> bool:
+    """Return whether less is shown of a log than somebody saw."""
+    return here is None or here.last < head.sequence
 
 
 def withheld(key: Digest, witness: str, head: Head, here: Shown | None) -> Alarm:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from derive.cache import rows
 from derive.cache.artifact import EMPTY, EMPTY_DESCRIPTOR, ENTRY_TYPE, LogPiece, log_tag, piece_of, read_piece
-from derive.cache.chain import Alarm, compare_seen, follow, require_chain, withheld
+from derive.cache.chain import Alarm, compare_seen, follow, is_behind, require_chain, withheld
 from derive.cache.entry import LARGEST, Cost, Entry, Head, read_entry
 from derive.cache.sending import Held
 from derive.canonical import Digest, sha256
@@ -51,30 +51,46 @@ def refresh(
         Failure: when the registry does not answer.
         Corrupt: when what it shows is no log of that key.
     """
-    found = _read_all(database, place, remote, keys, now_s)
-    behind: dict[Digest, tuple[str, Head]] = {}
     by_id = {key.id: name for name, key in keys.items()}
-    shown = rows.shown(database, place, by_id)
-    for name, read in found.items():
-        for _, entry in read.entries:
-            said = {key: head for key, head in entry.seen.items() if key in by_id}
-            alarms, late = compare_seen(name, said, shown)
-            for alarm in alarms:
-                rows.raise_alarm(database, place, alarm, now_s)
-            behind |= {key: (name, said[key]) for key in late}
-    if behind:
+    asked: dict[Digest, tuple[str, Head]] = {}
+    wanted = keys
+    for _ in range(_AGAIN):
+        _read_all(database, place, remote, wanted, now_s)
+        late = _compare(database, place, by_id, asked, now_s)
         # They may have grown after they were read, and before the witness's own was.
-        _read_all(database, place, remote, {by_id[key]: keys[by_id[key]] for key in behind}, now_s)
-        shown = rows.shown(database, place, behind)
-        for key, (name, head) in behind.items():
-            here = shown.get(key)
-            if here is None or here.last < head.sequence:
-                rows.raise_alarm(database, place, withheld(key, name, head, here), now_s)
-            else:
-                for alarm in compare_seen(name, {key: head}, shown)[0]:
-                    rows.raise_alarm(database, place, alarm, now_s)
+        new = {key: one for key, one in late.items() if asked.get(key) != one}
+        if not new:
+            break
+        asked |= new
+        wanted = {by_id[key]: keys[by_id[key]] for key in new}
     rows.note_read(database, place, now_s)
     return rows.alarms(database, place)
+
+
+def _compare(
+    database: Database, place: str, names: Mapping[Digest, str], asked: Mapping[Digest, tuple[str, Head]], now_s: int
+) -> dict[Digest, tuple[str, Head]]:
+    """Compare all that kept entries say they saw with what is kept of the logs, and keep what is wrong.
+
+    All each time, however old: an earlier comparison may have been cut off, or a key not have been trusted yet.
+
+    Returns:
+        For each log that is shown shorter than a witness saw it the highest such head, with the witness. It is an alarm
+        once the log was read after that was known: for the heads in ``asked``.
+    """
+    shown = rows.shown(database, place, names)
+    for key, (name, head) in asked.items():
+        if is_behind(shown.get(key), head):
+            rows.raise_alarm(database, place, withheld(key, name, head, shown.get(key)), now_s)
+    late: dict[Digest, tuple[str, Head]] = {}
+    for witness, said in sorted(rows.unmatched(database, place, names).items()):
+        alarms, behind = compare_seen(names[witness], said, shown)
+        for alarm in alarms:
+            rows.raise_alarm(database, place, alarm, now_s)
+        for key, head in behind.items():
+            if key not in late or late[key][1].sequence < head.sequence:
+                late[key] = (names[witness], head)
+    return late
 
 
 def append(
@@ -150,9 +166,8 @@ def _put_aside(remote: Remote, key: PublicKey, read: _Read, piece: LogPiece, blo
         remote.put_manifest(log_tag(key.id, piece_of(read.piece.first)), MANIFEST_TYPE, read.data)
 
 
-def _read_all(
-    database: Database, place: str, remote: Remote, keys: Mapping[str, PublicKey], now_s: int
-) -> dict[str, _Read]:
+def _read_all(database: Database, place: str, remote: Remote, keys: Mapping[str, PublicKey], now_s: int) -> None:
+    """Read what is new in logs, and keep it."""
     names = sorted(keys)
     found = dict(zip(names, at_once(remote, lambda n: _read_one(database, place, remote, keys[n]), names), strict=True))
     for name, read in found.items():
@@ -160,7 +175,6 @@ def _read_all(
             rows.raise_alarm(database, place, read.alarm, now_s)
         elif read.entries:
             rows.add_entries(database, place, keys[name].id, read.entries)
-    return found
 
 
 def _read_one(database: Database, place: str, remote: Remote, key: PublicKey) -> _Read:

@@ -73,6 +73,27 @@ def shown(database: Database, place: str, keys: Iterable[Digest]) -> dict[Digest
     return found
 
 
+def unmatched(database: Database, place: str, keys: Collection[Digest]) -> dict[Digest, dict[Digest, set[Head]]]:
+    """Return what entries of some keys say that they saw of these keys' logs, and that is not kept so, by signer.
+
+    What fits is most of it, and is left out before it becomes anything but text: a log has thousands of entries.
+    """
+    wanted = {key.hex for key in keys}
+    with database.cursor() as cursor:
+        sql = "SELECT key, log, sequence, digest, seen FROM cache_entries WHERE place = ?"
+        rows = cursor.execute(sql, (place,)).fetchall()
+    kept = {row[:4] for row in rows}
+    found: dict[Digest, dict[Digest, set[Head]]] = {}
+    for witness, _, _, _, text in rows:
+        if witness not in wanted:
+            continue
+        for key, head in json.loads(text).items():
+            if key in wanted and (key, head["log"], head["sequence"], head["head"]) not in kept:
+                said = Head(log=head["log"], sequence=head["sequence"], digest=Digest(head["head"]))
+                found.setdefault(Digest(witness), {}).setdefault(Digest(key), set()).add(said)
+    return found
+
+
 def add_entries(database: Database, place: str, key: Digest, entries: Sequence[tuple[Digest, Entry]]) -> None:
     """Keep entries, with their digests, and what they claim."""
     with database.cursor() as cursor:

@@ -116,13 +116,13 @@ def test_a_log_that_goes_back_or_forks_is_an_alarm() -> None:
 
 def test_what_a_witness_saw_agrees_with_what_is_shown() -> None:
     shown = {ANN.public.id: Shown(log=LOG, digests={1: sha256(b"1"), 2: sha256(b"2")})}
-    assert compare_seen("cat", {ANN.public.id: head(2, sha256(b"2"))}, shown) == ((), frozenset())
+    assert compare_seen("cat", {ANN.public.id: [head(2, sha256(b"2"))]}, shown) == ((), {})
 
 
 def test_another_entry_and_another_log_than_a_witness_saw_are_alarms() -> None:
     shown = {ANN.public.id: Shown(log=LOG, digests={1: sha256(b"1")})}
-    (other,), behind = compare_seen("cat", {ANN.public.id: head(1, sha256(b"x"))}, shown)
-    (log,), _ = compare_seen("cat", {ANN.public.id: replace(head(1, sha256(b"1")), log="1" * 32)}, shown)
+    (other,), behind = compare_seen("cat", {ANN.public.id: [head(1, sha256(b"x"))]}, shown)
+    (log,), _ = compare_seen("cat", {ANN.public.id: [replace(head(1, sha256(b"1")), log="1" * 32)]}, shown)
     assert other.what == log.what == "cat was shown another log"
     assert not behind
 
@@ -130,8 +130,18 @@ def test_another_entry_and_another_log_than_a_witness_saw_are_alarms() -> None:
 def test_a_witness_who_saw_more_has_the_log_read_again() -> None:
     shown = {ANN.public.id: Shown(log=LOG, digests={1: sha256(b"1")})}
     later = head(2, sha256(b"2"))
-    assert compare_seen("cat", {ANN.public.id: later}, shown) == ((), frozenset({ANN.public.id}))
-    assert compare_seen("cat", {ANN.public.id: later}, {}) == ((), frozenset({ANN.public.id}))
+    assert compare_seen("cat", {ANN.public.id: [later]}, shown) == ((), {ANN.public.id: later})
+    assert compare_seen("cat", {ANN.public.id: [later]}, {}) == ((), {ANN.public.id: later})
     alarm = withheld(ANN.public.id, "cat", later, None)
     assert alarm.what == "entries that cat saw are not shown"
     assert "none" in alarm.detail[1]
+
+
+def test_of_all_that_a_witness_saw_an_old_head_is_compared_and_the_highest_is_missed() -> None:
+    shown = {ANN.public.id: Shown(log=LOG, digests={1: sha256(b"1"), 2: sha256(b"2")})}
+    fits, high, higher = head(1, sha256(b"1")), head(3, sha256(b"3")), head(4, sha256(b"4"))
+    assert compare_seen("cat", {ANN.public.id: [higher, fits, high]}, shown) == ((), {ANN.public.id: higher})
+    (alarm,), behind = compare_seen("cat", {ANN.public.id: [higher, head(1, sha256(b"x"))]}, shown)
+    assert alarm.what == "cat was shown another log"
+    assert alarm.detail == (f"cat saw  entry 1, {sha256(b'x')}", f"shown     entry 1, {sha256(b'1')}")
+    assert behind == {}

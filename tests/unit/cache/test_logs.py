@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from derive.cache import artifact, rows
+from derive.cache import artifact, logs, rows
 from derive.cache.artifact import ENTRY_TYPE, LogPiece, log_tag
+from derive.cache.chain import Alarm
 from derive.cache.entry import Head
 from derive.cache.logs import append, refresh
 from derive.canonical import Digest, sha256
 from derive.derivations.model import FlatOutput
 from derive.errors import Corrupt, Unavailable
 from derive.images.oci import MANIFEST_TYPE, Descriptor
+from derive.net.failures import Failure, Refused
 from derive.oci.remote import Remote
 from derive.store.database import Database
 from derive.trust.keys import SigningKey
@@ -25,7 +27,7 @@ from support.faults import FaultProxy
 from support.oci_registry import Registry, registry
 from support.pushing import remote_of
 
-ANN, CAT = SigningKey(b"a" * 32), SigningKey(b"c" * 32)
+ANN, CAT, DOG = SigningKey(b"a" * 32), SigningKey(b"c" * 32), SigningKey(b"d" * 32)
 KEYS = {"ann": ANN.public, "cat": CAT.public}
 PLACE = "http://here/log"
 
@@ -160,3 +162,155 @@ def test_entries_that_a_witness_saw_and_that_are_not_shown_are_an_alarm(
     real.push_manifest(remote.repository, log_tag(ANN.public.id), MANIFEST_TYPE, old)
     (alarm,) = refresh(reader, PLACE, remote, KEYS, 6)
     assert (alarm.key, alarm.what) == (ANN.public.id, "entries that cat saw are not shown")
+
+
+HIDDEN = "entries that cat saw are not shown"
+OTHER = "cat was shown another log"
+TAG = log_tag(ANN.public.id)
+
+
+def manifest(remote: Remote, tag: str = TAG) -> bytes:
+    found = remote.manifest(tag)
+    assert found is not None
+    return found
+
+
+def answering(remote: Remote, real: Registry, *answers: bytes | Exception) -> Remote:
+    """Return the repository as a registry shows it that answers otherwise, one request after another, for ann's log."""
+    left = list(answers)
+
+    class Lying(Remote):
+        def manifest(self, named: str) -> bytes | None:
+            if named != TAG or not left:
+                return super().manifest(named)
+            answer = left.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    lying = remote_of(real.url, remote.repository)
+    lying.__class__ = Lying
+    return lying
+
+
+def hide_what_cat_saw(remote: Remote, real: Registry, writer: Database, witness: Database) -> Head:
+    """Have ann write two entries of which cat sees both, and show one; return the head that cat saw."""
+    add(writer, remote, 1)
+    old = manifest(remote)
+    head = add(writer, remote, 2)
+    add(witness, remote, 50, CAT, {ANN.public.id: head})
+    real.push_manifest(remote.repository, TAG, MANIFEST_TYPE, old)
+    return head
+
+
+def detail(head: Head, shown: str, witness: str = "cat") -> tuple[str, str]:
+    return (f"{witness} saw  entry {head.sequence}, {head.digest}", f"shown     {shown}")
+
+
+def test_what_was_hidden_stays_an_alarm_when_the_second_look_fails(
+    remote: Remote, make: list[Database], real: Registry
+) -> None:
+    writer, witness, reader = make
+    head = hide_what_cat_saw(remote, real, writer, witness)
+    lying = answering(remote, real, manifest(remote), Refused("HTTP 503"))
+    with pytest.raises(Failure):
+        refresh(reader, PLACE, lying, KEYS, 6)
+    for now in (7, 8):
+        alarms = refresh(reader, PLACE, remote, KEYS, now)
+        assert alarms == (Alarm(key=ANN.public.id, what=HIDDEN, detail=detail(head, "1")),)
+
+
+def test_a_reader_killed_before_it_compared_compares_the_next_time(
+    remote: Remote, make: list[Database], real: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, witness, reader = make
+    head = hide_what_cat_saw(remote, real, writer, witness)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(logs, "compare_seen", killed)
+        with pytest.raises(KeyboardInterrupt):
+            refresh(reader, PLACE, remote, KEYS, 6)
+    assert sorted(one.sequence for one in rows.heads(reader, PLACE).values()) == [1, 1]
+    alarms = refresh(reader, PLACE, remote, KEYS, 7)
+    assert alarms == (Alarm(key=ANN.public.id, what=HIDDEN, detail=detail(head, "1")),)
+
+
+def test_what_a_witness_saw_of_a_key_that_is_trusted_later_is_an_alarm_when_less_is_shown(
+    remote: Remote, make: list[Database], real: Registry
+) -> None:
+    writer, witness, reader = make
+    head = hide_what_cat_saw(remote, real, writer, witness)
+    assert refresh(reader, PLACE, remote, {"cat": CAT.public}, 6) == ()
+    alarms = refresh(reader, PLACE, remote, KEYS, 7)
+    assert alarms == (Alarm(key=ANN.public.id, what=HIDDEN, detail=detail(head, "1")),)
+
+
+def test_what_a_witness_saw_of_a_key_that_is_trusted_later_is_an_alarm_when_another_log_is_shown(
+    remote: Remote, make: list[Database], real: Registry
+) -> None:
+    writer, witness, reader = make
+    head = add(writer, remote, 1)
+    add(witness, remote, 50, CAT, {ANN.public.id: head})
+    assert refresh(reader, PLACE, remote, {"cat": CAT.public}, 6) == ()
+    elsewhere = remote_of(real.url, f"{remote.repository}-x")
+    rows.forget(writer, PLACE)
+    other = add(writer, elsewhere, 9)
+    real.push_blob(remote.repository, str(other.digest), elsewhere.read_blob(other.digest, 1 << 20))
+    real.push_manifest(remote.repository, TAG, MANIFEST_TYPE, manifest(elsewhere))
+    alarms = refresh(reader, PLACE, remote, KEYS, 7)
+    assert alarms == (Alarm(key=ANN.public.id, what=OTHER, detail=detail(head, f"entry 1, {other.digest}")),)
+
+
+def test_of_two_witnesses_the_one_who_saw_less_does_not_cover_the_other(
+    remote: Remote, make: list[Database], real: Registry
+) -> None:
+    writer, witness, reader = make
+    heads, shown = [], []
+    for number in (1, 2, 3):
+        heads.append(add(writer, remote, number))
+        shown.append(manifest(remote))
+    add(witness, remote, 50, CAT, {ANN.public.id: heads[2]})
+    add(witness, remote, 60, DOG, {ANN.public.id: heads[1]})
+    lying = answering(remote, real, shown[0], shown[1])
+    alarms = refresh(reader, PLACE, lying, {**KEYS, "dog": DOG.public}, 6)
+    assert alarms == (Alarm(key=ANN.public.id, what=HIDDEN, detail=detail(heads[2], "2")),)
+
+
+def test_what_a_second_look_brings_is_compared_too(remote: Remote, make: list[Database], real: Registry) -> None:
+    """Cat saw ann's second entry, in which ann says that she saw more of dog's log than is shown."""
+    writer, witness, reader = make
+    first = add(witness, remote, 60, DOG)
+    hidden = add(witness, remote, 61, DOG)
+    add(writer, remote, 1)
+    old = manifest(remote)
+    head = add(writer, remote, 2, seen={DOG.public.id: hidden})
+    new = manifest(remote)
+    add(witness, remote, 50, CAT, {ANN.public.id: head})
+    short = LogPiece(first=1, entries=artifact.read_piece(manifest(remote, log_tag(DOG.public.id))).entries[:1])
+    real.push_manifest(remote.repository, log_tag(DOG.public.id), MANIFEST_TYPE, short.encoded())
+    alarms = refresh(reader, PLACE, answering(remote, real, old, new), {**KEYS, "dog": DOG.public}, 6)
+    what = "entries that ann saw are not shown"
+    assert alarms == (Alarm(key=DOG.public.id, what=what, detail=detail(hidden, "1", "ann")),)
+    assert rows.heads(reader, PLACE)[DOG.public.id] == first
+
+
+def test_a_log_that_grew_between_two_looks_is_no_alarm(remote: Remote, make: list[Database], real: Registry) -> None:
+    writer, witness, reader = make
+    add(writer, remote, 1)
+    old = manifest(remote)
+    head = add(writer, remote, 2)
+    add(witness, remote, 50, CAT, {ANN.public.id: head})
+    assert refresh(reader, PLACE, answering(remote, real, old), KEYS, 6) == ()
+    assert rows.heads(reader, PLACE)[ANN.public.id] == head
+
+
+def test_what_a_key_says_that_is_trusted_no_longer_accuses_nobody(
+    remote: Remote, make: list[Database], real: Registry
+) -> None:
+    writer, witness, reader = make
+    hide_what_cat_saw(remote, real, writer, witness)
+    assert refresh(reader, PLACE, remote, {"cat": CAT.public}, 6) == ()
+    assert refresh(reader, PLACE, remote, {"ann": ANN.public}, 7) == ()
