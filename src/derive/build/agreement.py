@@ -21,7 +21,7 @@ HINT = (
 
 def contradicted(name: str, resolved: Digest, said: Sequence[tuple[str, Mapping[str, Output]]]) -> Contradicted:
     """Return the alarm for a step; ``said`` are who says something, and the outputs that they name."""
-    rows = [f"{who:<12}  {output} {value}" for who, outputs in said for output, value in sorted(outputs.items())]
+    rows = [f"{who:<12}  {text}" for who, outputs in said for text in _lines(outputs)]
     return Contradicted(
         f"{name}: trusted builders contradict each other"
         if all(who != HERE for who, _ in said)
@@ -29,3 +29,7 @@ def contradicted(name: str, resolved: Digest, said: Sequence[tuple[str, Mapping[
         detail=[f"{'resolved':<12}  {resolved}", *rows],
         hint=HINT,
     )
+
+
+def _lines(outputs: Mapping[str, Output]) -> Sequence[str]:
+    return [f"{name} {value}" for name, value in sorted(outputs.items())] or ["no outputs"]

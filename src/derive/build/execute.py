@@ -29,11 +29,8 @@ from derive.build.prices import FETCHES_AT_ONCE, Forecast
 from derive.build.substituting import Came, NotBrought, PlanAgain, Substitute, note_came
 from derive.build.telling import Progress, Silent
 from derive.canonical import Digest
-from derive.derivations.model import (
-    Derivation,
-    Output,
-    ResolvedDerivation,
-)
+from derive.derivations.model import Derivation, Output, ResolvedDerivation
+from derive.derivations.outputs import fits
 from derive.errors import (
     BuildFailed,
     Corrupt,
@@ -325,7 +322,8 @@ class Executor:
         """Say whether what was realised before is present, and may be taken as it is."""
         if self._came is not None and not self._came.stands(derivation, row.resolved):
             return False
-        return all(is_present(self.store, output) for output in known_of(row).outputs.values())
+        outputs = known_of(row).outputs
+        return fits(derivation, outputs) and all(is_present(self.store, output) for output in outputs.values())
 
     def _compare(self, derivation: Derivation, resolved: Digest, row: Realisation | None, got: _Outputs) -> None:
         """Compare what was built with what others say, and with what had come from them; raises Contradicted."""

@@ -16,6 +16,7 @@ from enum import Enum
 from derive.build.agreement import HERE, contradicted
 from derive.canonical import Digest, Json
 from derive.derivations.model import Derivation, Output, ResolvedDerivation, closure, resolve
+from derive.derivations.outputs import fits
 
 
 class Action(Enum):
@@ -32,7 +33,8 @@ class Vouch:
     """What trusted builders say that a resolved derivation gives; ``need`` of them must, before it is taken.
 
     ``caches`` are names of those that said it, ``signers`` of the keys; ``size_bytes`` of the outputs' contents, and
-    ``duration_ns`` that building took there, are the signers' word, too.
+    ``duration_ns`` that building took there, are the signers' word, too: the least that one of them says, and
+    ``most_bytes`` the most.
     """
 
     resolved: Digest
@@ -42,6 +44,7 @@ class Vouch:
     need: int
     size_bytes: int = 0
     duration_ns: int = 0
+    most_bytes: int = 0
 
     @property
     def is_enough(self) -> bool:
@@ -259,7 +262,9 @@ class _Memory:
         said = self._vouched(named, asked)
         for key, resolved in asked.items():
             row = rows.get(resolved) if resolved is not None else None
-            if row is not None and not self._knowledge.stands(named[key], row.resolved):
+            if row is not None and not (
+                fits(named[key], row.outputs) and self._knowledge.stands(named[key], row.resolved)
+            ):
                 row = None
             vouch = said.get(key)
             if row is not None and vouch is not None and row.outputs != vouch.outputs:

@@ -19,16 +19,17 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from derive.build.agreement import HERE, contradicted
-from derive.build.execute import is_present, store_knowledge
+from derive.build.execute import free_bytes, is_present, known_of, store_knowledge
 from derive.build.plan import Knowledge, Plan, Step, Vouch
 from derive.build.substituting import Came, NotBrought, with_others
 from derive.cache import rows
 from derive.cache.config import CacheConfig
 from derive.cache.rows import Substitution
 from derive.cache.vouching import counting_keys, vouch_of
-from derive.cache.worth import all_present, limit_ns, too_slow
+from derive.cache.worth import all_present, limit_ns, too_large, too_slow
 from derive.canonical import Digest
 from derive.derivations.model import Derivation, Output
+from derive.derivations.outputs import fits
 from derive.errors import Corrupt, DeriveError, HostRefuses, Interrupted, UpstreamGone
 from derive.net.failures import Broken, Failure, Gone, Refused, Skipped
 from derive.store.local import LocalStore
@@ -86,6 +87,8 @@ class Substitutes:
         self._caches = [_Cache(one) for one in caches]
         self._excluded: set[Digest] = set()
         self._doubted: set[Digest] = set()
+        self._refused: set[Digest] = set()
+        self._roomless: set[tuple[str, str]] = set()
         self._alarmed: set[str] = set()
         self._durations: dict[str, int] | None = None
         for cache in self._caches:
@@ -145,8 +148,9 @@ class Substitutes:
         return with_others(store_knowledge(self._store), Came.of(self._store, self))
 
     def vouched(self, pairs: Sequence[tuple[Derivation, Digest]]) -> Mapping[Digest, Vouch]:
-        """Return what enough keys that count say; raises Contradicted when two of them say two things."""
-        found = self._said(pairs)
+        """Return what keys that count say of steps and can be; raises Contradicted when two of them say two things."""
+        steps = {resolved: derivation for derivation, resolved in pairs}
+        found = {key: vouch for key, vouch in self._said(pairs).items() if self._can_be(steps[key], vouch)}
         if self._offline or all(cache.down is not None for cache in self._caches):
             return {}
         with self._guard:
@@ -168,9 +172,26 @@ class Substitutes:
             size = size_text(sum(step.substitute_bytes for step in steps))
             what = count_text(len(steps), "output")
             self._note(f"{what} ({size}) would take longer from the caches than to build: built")
-            with self._guard:
-                self._excluded |= slow
-        return not slow
+        large = too_large(plan, free_bytes(self._store))
+        if large - slow:
+            vouches = [step.vouch for step in plan.steps if step.vouch is not None]
+            self._tell_no_room([one for one in vouches if one.resolved in large])
+        with self._guard:
+            self._excluded |= slow | large
+        return not slow | large
+
+    def _tell_no_room(self, found: Sequence[Vouch]) -> None:
+        """Say that outputs are not taken because they would not fit: once for those who say how large they are."""
+        who = ", ".join(sorted({name for one in found for name in one.signers}))
+        caches = ", ".join(sorted({name for one in found for name in one.caches}))
+        with self._guard:
+            is_new = (caches, who) not in self._roomless
+            self._roomless.add((caches, who))
+        if is_new:
+            size, free = size_text(sum(one.size_bytes for one in found)), size_text(free_bytes(self._store))
+            self._note(
+                f"outputs from {caches} would not fit into the store ({size} by the word of {who}, {free} free): built"
+            )
 
     def exclude(self, resolved: frozenset[Digest]) -> bool:
         """Take these outputs from no cache in this run; False where that was so before."""
@@ -238,6 +259,25 @@ class Substitutes:
                     found[resolved] = vouch
         return found
 
+    def _can_be(self, derivation: Derivation, vouch: Vouch) -> bool:
+        """Say whether a step can give what is said of it; where it was built here, what it cannot is compared with it.
+
+        Raises:
+            Contradicted: when it was built here, and keys enough say what cannot be.
+        """
+        if fits(derivation, vouch.outputs):
+            return True
+        row = self._store.database.realisation(vouch.resolved)
+        if row is not None and vouch.resolved not in rows.substitutions(self._store.database):
+            self.agree(derivation, vouch.resolved, known_of(row).outputs)
+        with self._guard:
+            is_new = vouch.resolved not in self._refused
+            self._refused.add(vouch.resolved)
+        if is_new:
+            who = ", ".join(vouch.signers)
+            self._note(f"{derivation.name}: {who} vouches for outputs that such a step cannot give: not taken")
+        return False
+
     def _brought(self, cache: _Cache, derivation: Derivation, vouch: Vouch) -> bool:
         """Bring what the store lacks of a step's outputs from one cache; False, said once, where it cannot be had."""
         from derive.cache.fetching import bring
@@ -245,13 +285,14 @@ class Substitutes:
         started, moved = time.monotonic_ns(), 0
         limit = self._limit(derivation, vouch)
         is_image = derivation.builder == "image"
+        most = max(vouch.size_bytes, vouch.most_bytes)
         try:
             with self._fetcher(cache, limit) as fetcher:
                 for name, output in sorted(vouch.outputs.items()):
                     if not is_present(self._store, output) or is_image:
                         image = is_image and name == "out"
                         remote = self._remote(cache)
-                        moved += bring(self._store, remote, fetcher, output, vouch.size_bytes, image=image)
+                        moved += bring(self._store, remote, fetcher, output, most, image=image)
         except (Interrupted, HostRefuses):
             raise
         except (Gone, UpstreamGone):

@@ -15,6 +15,10 @@ from derive.canonical import Digest
 from derive.derivations.model import Output
 from derive.trust.policy import Policy
 
+MOST_BYTES = 1 << 43
+MOST_NS = 1 << 48
+"""What a step's outputs can be large, and building it take, at most: a signer who says more is taken to say this."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
@@ -54,14 +58,17 @@ def vouch_of(
         pairs = [(_signers(group, keys), group[0].outputs) for _, group in sorted(by_outputs.items())]
         raise contradicted(name, counting[0].resolved, [(", ".join(who), outputs) for who, outputs in pairs])
     caches = {one.cache for one in counting}
+    sizes = [min(one.size_bytes, MOST_BYTES) for one in counting]
     return Vouch(
         resolved=counting[0].resolved,
         outputs=counting[0].outputs,
         caches=tuple(cache for cache in order if cache in caches),
         signers=_signers(counting, keys),
         need=rule.threshold,
-        size_bytes=max(one.size_bytes for one in counting),
-        duration_ns=max(one.duration_ns for one in counting),
+        # Of what one alone can say wrong, the least is planned with, and the most may come.
+        size_bytes=min(sizes),
+        duration_ns=min(MOST_NS, *(one.duration_ns for one in counting)),
+        most_bytes=max(sizes),
     )
 
 

@@ -41,6 +41,18 @@ def too_slow(
     return frozenset(found)
 
 
+def too_large(plan: Plan, free: int) -> frozenset[Digest]:
+    """Return the resolved ids of steps whose outputs, as large as signers say, do not fit: the largest, and few."""
+    excess = plan.fetch_bytes + plan.substitute_bytes - free
+    found = set()
+    for step in sorted(plan.of(Action.SUBSTITUTE), key=lambda one: one.substitute_bytes, reverse=True):
+        if excess <= 0 or not step.substitute_bytes or step.vouch is None:
+            break
+        found.add(step.vouch.resolved)
+        excess -= step.substitute_bytes
+    return frozenset(found)
+
+
 def limit_ns(target: Derivation, durations: Mapping[str, int], present: Callable[[Derivation], bool]) -> int | None:
     """Return how long taking a step's outputs may last; None where nobody knows what building it would."""
     if durations.get(target.name) is None and target.fixed is None:

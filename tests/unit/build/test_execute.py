@@ -7,15 +7,17 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from derive.build import execute
+from derive.build.builders import VERSIONS
 from derive.build.context import Build, Context
 from derive.build.execute import Executor, free_bytes, is_present, store_knowledge
 from derive.build.plan import Plan, make_plan, resolved_of
+from derive.cache.rows import Substitution, note_substituted
 from derive.canonical import Digest, Json, sha256
 from derive.derivations.model import (
     BuiltInput,
@@ -25,6 +27,7 @@ from derive.derivations.model import (
     Output,
     ResolvedDerivation,
     TreeOutput,
+    closure,
 )
 from derive.errors import (
     BuildFailed,
@@ -44,12 +47,18 @@ from support.archives import put
 Action = Callable[[ResolvedDerivation, Context], None]
 
 
-def step(name: str, *inputs: Derivation, builder: str = "compose", **arguments: Json) -> Derivation:
+def step(name: str, *inputs: Derivation, builder: str = "facts", **arguments: Json) -> Derivation:
     roles: dict[str, BuiltInput | FixedInput] = {
         str(index): FixedInput(one) if one.fixed is not None else BuiltInput(one) for index, one in enumerate(inputs)
     }
     return Derivation(
-        name=name, builder=builder, version=1, build="any", host="any", arguments={"n": name, **arguments}, inputs=roles
+        name=name,
+        builder=builder,
+        version=VERSIONS[builder],
+        build="any",
+        host="any",
+        arguments={"n": name, **arguments},
+        inputs=roles,
     )
 
 
@@ -138,7 +147,7 @@ class Bench:
         def fetched(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]:
             return {"out": FlatOutput(context.fetch(request, context.store))}
 
-        builders: Mapping[str, Build] = {"compose": build, "script": build, "fetch-deb": fetched}
+        builders: Mapping[str, Build] = {"facts": build, "script": build, "fetch-deb": fetched}
         self.executor = Executor(
             store=self.store,
             builders=builders,
@@ -451,5 +460,32 @@ def test_a_realisation_says_how_it_came_to_be(bench: Bench) -> None:
     row = bench.store.database.realisation(key)
     assert row is not None
     assert row.outputs == {"out": str(outputs["out"])}
-    assert (row.builder, row.log) == ("compose/1", f"{target.id.hex}.log")
+    assert (row.builder, row.log) == ("facts/2", f"{target.id.hex}.log")
     assert len(row.engine) == 64
+
+
+def test_what_no_such_step_gives_is_built_again_and_is_used_for_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = step("top", step("tool"))
+    made = bench.run(target)
+    bench.ran.clear()
+    notes: list[str] = []
+    monkeypatch.setattr(bench.seen, "note", notes.append)
+    database = bench.store.database
+    for name, outputs in (("tool", {}), ("top", {"out": f"nar:{sha256(b'x')}"})):
+        ((_, _, resolved, _),) = database.find_derivations(name)
+        row = database.realisation(resolved)
+        assert row is not None
+        one = next(one for one in closure(target) if one.name == name)
+        database.replace_realisation(replace(row, outputs=outputs), one.id, one.name, one.encoded())
+        substitution = Substitution(resolved=resolved, cache="team", signers={"bad": sha256(b"key")}, came_s=1)
+        note_substituted(database, substitution)
+    assert bench.run(target) == made
+    assert bench.ran == ["tool", "top"]
+    assert notes == [
+        f"{name}: what had come from team by the word of bad was something else: replaced" for name in ("tool", "top")
+    ]
+    bench.ran.clear()
+    assert bench.run(target) == made
+    assert bench.ran == []

@@ -10,21 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from derive.build.plan import Vouch
+from derive.build.plan import Action, Vouch, make_plan, resolved_of
 from derive.build.substituting import NotBrought
 from derive.cache import rows, substitute
 from derive.cache.config import CacheConfig
+from derive.cache.entry import Cost, Entry
 from derive.cache.rows import Substitution
 from derive.cache.sending import Sender
 from derive.cache.substitute import Substitutes
-from derive.canonical import sha256
+from derive.canonical import Digest, sha256
 from derive.derivations.model import Derivation, FlatOutput, Output, TreeOutput
-from derive.errors import Interrupted
+from derive.errors import Contradicted, Interrupted
 from derive.net.progress import Quiet
+from derive.store.database import Realisation
 from derive.store.local import LocalStore
 from derive.trees.pack import NewFile, add_members
 from derive.trust.keys import SigningKey
 from derive.trust.policy import Policy
+from derive.trust.statement import Claim
 from support.faults import FaultProxy
 from support.oci_registry import Registry, registry
 from support.pushing import noise, remote_of
@@ -180,3 +183,98 @@ def test_one_file_is_asked_for_by_its_tag_and_checked(store: LocalStore, real: R
     with Substitutes(store, caches(real.url), POLICY) as found:
         found.bring(STEP, vouch(output), threading.Event())
     assert b"".join(store.read_blob(output.digest)) == b"one file"
+
+
+def said(
+    store: LocalStore, outputs: dict[str, Output], size: int = 7, key: str = "ann", derivation: Derivation = STEP
+) -> Digest:
+    """Have a key's claim about a step among what was read of the cache's log, and return the step's resolved id."""
+    resolved = resolved_of(derivation, {}).id
+    claim = Claim(resolved=resolved, builder="script/1", outputs=outputs)
+    cost = Cost(name=derivation.name, size_bytes=size, duration_ns=5)
+    entry = Entry(log="0" * 32, sequence=1, previous=None, made_s=1, claims=(claim,), costs={resolved: cost})
+    place = caches("http://127.0.0.1:9")[0].place
+    rows.add_entries(store.database, place, BOTH.keys[key].id, [(sha256(key.encode()), entry)])
+    return resolved
+
+
+def built_here(store: LocalStore, resolved: Digest, output: Output) -> None:
+    entry = Realisation(
+        resolved=resolved,
+        outputs={"out": str(output)},
+        builder="script/1",
+        engine="e",
+        host="h",
+        duration_ns=1,
+        log="",
+        built_s=1,
+    )
+    store.database.add_realisation(entry, STEP.id, STEP.name, STEP.encoded())
+
+
+CAT = SigningKey(b"c" * 32).public
+BOTH = Policy(keys={"ann": ANN, "cat": CAT}, threshold=2)
+URL = "http://127.0.0.1:9"
+TRUE = TreeOutput(sha256(b"true"))
+
+
+@pytest.mark.parametrize("outputs", [{}, {"out": FlatOutput(sha256(b"x"))}, {"out": TRUE, "zzz": TRUE}, {"zzz": TRUE}])
+def test_outputs_that_a_step_cannot_give_are_refused_once_and_their_key_is_named(
+    store: LocalStore, outputs: dict[str, Output]
+) -> None:
+    notes: list[str] = []
+    resolved = said(store, outputs)
+    with Substitutes(store, caches(URL), POLICY, note=notes.append) as found:
+        for _ in range(2):
+            assert found.vouched([(STEP, resolved)]) == {}
+        plan = make_plan(STEP, found.knowledge())
+    assert [step.action for step in plan.steps] == [Action.BUILD]
+    assert notes == ["hello: ann vouches for outputs that such a step cannot give: not taken"]
+
+
+@pytest.mark.parametrize("outputs", [{}, {"out": FlatOutput(sha256(b"x"))}])
+def test_outputs_that_a_step_cannot_give_contradict_what_was_built_here(
+    store: LocalStore, outputs: dict[str, Output]
+) -> None:
+    resolved = said(store, outputs)
+    with Substitutes(store, caches(URL), POLICY) as found:
+        with pytest.raises(Contradicted) as now:
+            found.agree(STEP, resolved, {"out": TRUE})
+        built_here(store, resolved, TRUE)
+        with pytest.raises(Contradicted) as later:
+            make_plan(STEP, found.knowledge())
+    for caught in (now, later):
+        assert caught.value.exit_code == 1
+        assert [line.split()[0] for line in caught.value.detail] == ["resolved", "this", "ann"]
+
+
+def test_of_too_few_who_say_what_a_step_cannot_give_the_step_built_here_is_used(store: LocalStore) -> None:
+    notes: list[str] = []
+    resolved = said(store, {})
+    built_here(store, resolved, TRUE)
+    with Substitutes(store, caches(URL), BOTH, note=notes.append) as found:
+        assert found.vouched([(STEP, resolved)]) == {}
+    assert notes[0] == "hello came out otherwise than ann alone says: one of the two builders is wrong"
+
+
+def test_a_size_that_one_of_two_keys_lies_about_keeps_nothing_from_being_taken(store: LocalStore) -> None:
+    said(store, {"out": TRUE})
+    said(store, {"out": TRUE}, 2**53 - 1, key="cat")
+    with Substitutes(store, caches(URL), BOTH) as found:
+        plan = make_plan(STEP, found.knowledge())
+        assert found.worthwhile(plan)
+    assert [(step.action, step.substitute_bytes) for step in plan.steps] == [(Action.SUBSTITUTE, 7)]
+
+
+def test_what_would_not_fit_by_its_signers_word_is_built_and_said_once(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(substitute, "free_bytes", lambda _: 1 << 30)
+    notes: list[str] = []
+    said(store, {"out": TRUE}, 2**53 - 1)
+    with Substitutes(store, caches(URL), POLICY, note=notes.append) as found:
+        assert not found.worthwhile(make_plan(STEP, found.knowledge()))
+        plan = make_plan(STEP, found.knowledge())
+        assert found.worthwhile(plan)
+    assert [step.action for step in plan.steps] == [Action.BUILD]
+    assert notes == ["outputs from team would not fit into the store (8.8 TB by the word of ann, 1.1 GB free): built"]

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from derive.cache.vouching import Said, contradictions, counting_keys, vouch_of
+from derive.cache.vouching import MOST_BYTES, MOST_NS, Said, contradictions, counting_keys, vouch_of
 from derive.canonical import Digest, sha256
 from derive.derivations.model import FlatOutput
 from derive.errors import Contradicted
@@ -33,11 +35,30 @@ def test_keys_that_agree_are_counted_once_each_wherever_they_say_it() -> None:
     claims = [said("ann", cache="far", size=5), said("ann", size=9), said("cat")]
     found = vouch_of("hello", "script", claims, policy(2), names, ("team", "far"))
     assert found is not None
-    assert (found.signers, found.caches, found.need, found.size_bytes) == (("ann", "cat"), ("team", "far"), 2, 9)
+    assert (found.signers, found.caches, found.need) == (("ann", "cat"), ("team", "far"), 2)
     assert found.is_enough
     alone = vouch_of("hello", "script", claims[:2], policy(2), names, ("team", "far"))
     assert alone is not None
     assert not alone.is_enough
+
+
+def test_one_key_alone_cannot_make_a_step_large_or_long() -> None:
+    lie = replace(said("cat", size=2**53 - 1), duration_ns=2**53 - 1)
+    honest = replace(said("ann", size=1000), duration_ns=2000)
+    found = vouch_of("hello", "script", [lie, honest], policy(2), counting_keys(policy(2), ()), ("team",))
+    assert found is not None
+    assert (found.size_bytes, found.duration_ns, found.most_bytes) == (1000, 2000, MOST_BYTES)
+    alone = vouch_of("hello", "script", [lie], policy(), counting_keys(policy(), ()), ("team",))
+    assert alone is not None
+    assert (alone.size_bytes, alone.duration_ns) == (MOST_BYTES, MOST_NS)
+
+
+def test_a_key_that_says_too_little_does_not_keep_what_another_vouches_for_from_coming() -> None:
+    found = vouch_of(
+        "hello", "script", [said("cat", size=0), said("ann", size=1000)], policy(2), counting_keys(policy(2), ()), ()
+    )
+    assert found is not None
+    assert found.most_bytes == 1000
 
 
 def test_a_key_that_does_not_count_says_nothing() -> None:

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from derive.build.plan import Action, Plan, Step, Vouch
-from derive.cache.worth import PATIENT_NS, limit_ns, too_slow
-from derive.canonical import sha256
+from derive.cache.worth import PATIENT_NS, limit_ns, too_large, too_slow
+from derive.canonical import Digest, sha256
 from derive.derivations.model import BuiltInput, Derivation, FixedInput, Input, resolve
 
 MB = 1_000_000
@@ -64,3 +64,22 @@ def test_an_output_that_takes_longer_to_move_than_to_build_is_built() -> None:
     assert too_slow(big, lambda _: quick, DURATIONS, lambda _: False) == frozenset()
     assert too_slow(big, lambda _: None, DURATIONS, lambda _: False) == frozenset()
     assert too_slow(plan(300 * MB), lambda _: slow, DURATIONS, lambda _: False) == frozenset()
+
+
+def test_of_what_does_not_fit_the_largest_is_built_and_the_rest_is_taken() -> None:
+    def taken(name: str, size: int) -> Step:
+        vouch = Vouch(
+            resolved=sha256(name.encode()), outputs={}, caches=("c",), signers=("a",), need=1, size_bytes=size
+        )
+        return Step(derivation=step(name), action=Action.SUBSTITUTE, reason="", vouch=vouch)
+
+    fetch = Step(derivation=SOURCE, action=Action.FETCH, reason="")
+    together = Plan(target=PROGRAM, steps=(fetch, taken("small", 10 * MB), taken("large", 2**43)))
+
+    def large(free: int) -> frozenset[Digest]:
+        return too_large(together, free)
+
+    assert large(2**43 + 210 * MB) == frozenset()
+    assert large(2**43 + 210 * MB - 1) == {sha256(b"large")}
+    assert large(210 * MB) == {sha256(b"large")}
+    assert large(210 * MB - 1) == {sha256(b"large"), sha256(b"small")}
