@@ -6,14 +6,17 @@ Core: no IO. Standard library only: commands whose start-up time counts read rec
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any
 
-from derive.errors import Problem
+from derive.errors import InputErrors, Problem
 
 _MAX_INTEGER = 2**53
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 _KEPT = "decimal"
+_LONG_INTEGER = re.compile(r"[0-9][0-9_]{4000,}")
+_BEYOND = "9" * 40
 
 
 def parse_toml(data: bytes, file: str) -> tuple[dict[str, Any] | None, list[Problem]]:
@@ -21,13 +24,30 @@ def parse_toml(data: bytes, file: str) -> tuple[dict[str, Any] | None, list[Prob
     problems: list[Problem] = []
     try:
         table = _with_decimals(tomllib.loads(data.decode("utf-8"), parse_float=_Decimal), file, (), problems)
-    except UnicodeDecodeError as error:
-        return None, [Problem(where=file, message=f"not valid TOML: not UTF-8, at byte {error.start}")]
     except (ValueError, RecursionError) as error:
-        if "integer string conversion" in str(error):
-            return None, [Problem(where=file, message="not valid TOML: an integer of thousands of digits")]
-        return None, [Problem(where=file, message=f"not valid TOML: {error}")]
+        return None, [_not_toml(error, file)]
     return (None if problems else table), problems
+
+
+def read_settings(data: bytes, file: str) -> dict[str, Any]:
+    """Parse a person's settings, of which each reader looks at its own tables; a float becomes its text.
+
+    An integer of thousands of digits, which Python reads none of, becomes one that is beyond every bound: whoever
+    takes it says under which key.
+
+    Raises:
+        InputErrors: when it is not TOML.
+    """
+    try:
+        text = data.decode("utf-8")
+        try:
+            return tomllib.loads(text, parse_float=str)
+        except ValueError as error:
+            if not _is_too_long(error):
+                raise
+            return tomllib.loads(_LONG_INTEGER.sub(_BEYOND, text), parse_float=str)
+    except (ValueError, RecursionError) as error:
+        raise InputErrors([_not_toml(error, file)]) from error
 
 
 def key_path(location: tuple[int | str, ...], prefix: str = "") -> str:
@@ -45,6 +65,21 @@ def key_path(location: tuple[int | str, ...], prefix: str = "") -> str:
 def quoted(text: str) -> str:
     """Write text as TOML does, between quotation marks; what cannot be printed is escaped."""
     return '"' + "".join(_ESCAPES.get(c) or (c if c.isprintable() else _unicode(c)) for c in text) + '"'
+
+
+def _not_toml(error: ValueError | RecursionError, file: str) -> Problem:
+    message = str(error)
+    if isinstance(error, UnicodeDecodeError):
+        message = f"not UTF-8, at byte {error.start}"
+    elif _is_too_long(error):
+        message = "an integer of thousands of digits"
+    elif isinstance(error, RecursionError):
+        message = "arrays or tables too deep in each other"
+    return Problem(where=file, message=f"not valid TOML: {message}")
+
+
+def _is_too_long(error: Exception) -> bool:
+    return "integer string conversion" in str(error)
 
 
 def _unicode(character: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from derive.buildkit.builders import usable_builder
 from derive.errors import DeriveError, InputErrors
+from derive.schedule.config import is_builder_name
 
 KIND = "buildkit"
 
@@ -20,11 +21,16 @@ def chosen_builders(text: str) -> tuple[str, ...]:
     Raises:
         InputErrors: for any other text.
     """
-    kind, _, names = text.partition("=")
+    kind, _, text_of_names = text.partition("=")
     if kind != KIND:
         hint = "--executor buildkit, or --executor buildkit=BUILDER"
         raise InputErrors.one(f"no executor: {text!r}", where="--executor", hint=hint)
-    return tuple(dict.fromkeys(names.split(",")))
+    names = tuple(dict.fromkeys(text_of_names.split(",")))
+    wrong = [name for name in names if name and not is_builder_name(name)]
+    if wrong:
+        hint = "docker buildx ls lists them"
+        raise InputErrors.one(f"no name of a builder: {wrong[0]!r}", where="--executor", hint=hint)
+    return names
 
 
 def require_builders(text: str, platforms: Iterable[str]) -> None:

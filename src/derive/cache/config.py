@@ -7,21 +7,25 @@ Core: no IO.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from derive.cache.editing import without_table
 from derive.errors import InputErrors, Problem
 from derive.net.places import display
 from derive.oci.reference import parse_repository
+from derive.toml import key_path, read_settings
 from derive.toml_text import toml_line
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 PATIENCE_S = 10
+LONGEST_PATIENCE_S = 3600
+LARGEST_ORDER = 2**31 - 1
+NO_ORDER = f"not a whole number from {-LARGEST_ORDER} to {LARGEST_ORDER}"
+NO_PATIENCE = f"not a whole number of seconds from 1 to {LONGEST_PATIENCE_S}"
 _KEYS = {"registry", "repository", "order", "patience"}
 _FORM = "write it as http://127.0.0.1:5000/team/cache, or as team/cache with --registry URL"
-_HEADING = re.compile(r"^\s*\[")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,21 +67,39 @@ def parse_place(text: str, registry: str | None) -> tuple[str, str]:
     return url, parse_repository(path.rstrip("/"))
 
 
+def is_order(number: int) -> bool:
+    """Whether a cache can have a number as its place among others."""
+    return -LARGEST_ORDER <= number <= LARGEST_ORDER
+
+
+def is_patience(number: int) -> bool:
+    """Whether a number of seconds can be a cache's patience."""
+    return 1 <= number <= LONGEST_PATIENCE_S
+
+
 def parse_caches(data: bytes, file: str) -> tuple[CacheConfig, ...]:
     """Read the caches, in the order in which they are asked; other tables are not looked at.
 
     Raises:
         InputErrors: for every key and value that is wrong.
     """
-    document = _document(data, file)
-    tables = document.get("caches", {})
+    tables = read_settings(data, file).get("caches", {})
     if not isinstance(tables, dict):
         raise InputErrors.one("not a table of caches", where=f"{file}: caches")
     problems: list[Problem] = []
-    found = [_cache(name, table, f"{file}: caches.{name}", problems) for name, table in tables.items()]
+    read = [_cache(name, table, f"{file}: {_path_of(name)}", problems) for name, table in tables.items()]
+    found = [one for one in read if one is not None]
+    places: dict[str, str] = {}
+    for one in found:
+        first = places.setdefault(_same(one), one.name)
+        if first != one.name:
+            message = f"the same place as {_path_of(first)}: {one.place}"
+            problems.append(
+                Problem(where=f"{file}: {_path_of(one.name)}", message=message, hint="leave one of them out")
+            )
     if problems:
         raise InputErrors(problems)
-    return tuple(sorted((one for one in found if one is not None), key=lambda one: (one.order, one.name)))
+    return tuple(sorted(found, key=lambda one: (one.order, one.name)))
 
 
 def with_cache(data: bytes, file: str, cache: CacheConfig) -> bytes:
@@ -86,16 +108,23 @@ def with_cache(data: bytes, file: str, cache: CacheConfig) -> bytes:
     Raises:
         InputErrors: when the file is wrong, or has a cache of that name.
     """
+    if not _is_registry(cache.registry):
+        raise InputErrors.one(f"not an http or https URL of a registry: {display(cache.registry)!r}", hint=_FORM)
     known = parse_caches(data, file)
     if any(one.name == cache.name for one in known):
         hint = f"take it away first: derive cache remove {cache.name}; or name this one: NAME=REF"
         raise InputErrors.one(f"there is a cache named {cache.name!r} already", where=file, hint=hint)
+    for one in known:
+        if _same(one) == _same(cache):
+            message = f"this place has a name already, {one.name}: {one.place}"
+            hint = f"use that, or take it away first: derive cache remove {one.name}"
+            raise InputErrors.one(message, where=f"{file}: {_path_of(one.name)}", hint=hint)
     rows = [f"[caches.{cache.name}]", toml_line("registry", cache.registry), toml_line("repository", cache.repository)]
     rows += [toml_line("order", cache.order)] if cache.order else []
     rows += [toml_line("patience", cache.patience_s)] if cache.patience_s != PATIENCE_S else []
     text = data.decode()
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    return _checked((text + gap + "\n".join(rows) + "\n").encode(), file, {*known, cache})
+    return _checked(data, (text + gap + "\n".join(rows) + "\n").encode(), file, {*known, cache})
 
 
 def without_cache(data: bytes, file: str, name: str) -> bytes:
@@ -108,27 +137,34 @@ def without_cache(data: bytes, file: str, name: str) -> bytes:
     if all(one.name != name for one in known):
         names = ", ".join(one.name for one in known) or "none"
         raise InputErrors.one(f"there is no cache named {name!r}", where=file, detail=[f"there are {names}"])
-    kept: list[str] = []
-    inside = False
-    for row in data.decode().splitlines(keepends=True):
-        if _HEADING.match(row):
-            inside = re.match(rf"\s*\[\s*caches\s*\.\s*(\"?){re.escape(name)}\1\s*\]", row) is not None
-        if not inside:
-            kept.append(row)
-    return _checked("".join(kept).encode(), file, {one for one in known if one.name != name})
+    edited = without_table(data.decode(), ("caches", name)).encode()
+    return _checked(data, edited, file, {one for one in known if one.name != name})
 
 
-def _checked(data: bytes, file: str, wanted: set[CacheConfig]) -> bytes:
-    if set(parse_caches(data, file)) != wanted:
-        raise InputErrors.one("its caches stand in a form that is not edited here", where=file, hint="edit it by hand")
-    return data
-
-
-def _document(data: bytes, file: str) -> Mapping[str, object]:
+def _checked(before: bytes, edited: bytes, file: str, wanted: set[CacheConfig]) -> bytes:
+    """Return the edited text where it has the caches that it is to have, and all else is as before."""
     try:
-        return tomllib.loads(data.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputErrors.one(f"not valid TOML: {error}", where=file) from error
+        is_right = set(parse_caches(edited, file)) == wanted and _beside(edited, file) == _beside(before, file)
+    except InputErrors:
+        is_right = False
+    if not is_right:
+        raise InputErrors.one("its caches stand in a form that is not edited here", where=file, hint="edit it by hand")
+    return edited
+
+
+def _beside(data: bytes, file: str) -> Mapping[str, object]:
+    return {key: value for key, value in read_settings(data, file).items() if key != "caches"}
+
+
+def _path_of(name: str) -> str:
+    return key_path(("caches", name))
+
+
+def _same(cache: CacheConfig) -> str:
+    """What is equal for two caches of one place."""
+    parts = urlsplit(cache.registry)
+    port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    return f"{parts.scheme}://{parts.hostname}:{port}{parts.path.rstrip('/')}/{cache.repository}"
 
 
 def _cache(name: str, table: object, where: str, problems: list[Problem]) -> CacheConfig | None:
@@ -138,19 +174,19 @@ def _cache(name: str, table: object, where: str, problems: list[Problem]) -> Cac
     if not isinstance(table, dict):
         problems.append(Problem(where=where, message="not a table"))
         return None
-    problems += [Problem(where=f"{where}.{key}", message="unknown key") for key in sorted(table.keys() - _KEYS)]
+    problems += [Problem(where=key_path((key,), where), message="unknown key") for key in sorted(table.keys() - _KEYS)]
     registry, repository = table.get("registry"), table.get("repository")
     if not isinstance(registry, str) or not _is_registry(registry):
-        problems.append(Problem(where=f"{where}.registry", message="not an http or https URL"))
+        problems.append(Problem(where=f"{where}.registry", message="not an http or https URL of a registry"))
     try:
         parse_repository(repository if isinstance(repository, str) else "", where=f"{where}.repository")
     except InputErrors as error:
         problems.extend(error.problems())
     order, patience = table.get("order", 0), table.get("patience", PATIENCE_S)
-    for key, value, least in (("order", order, -(2**31)), ("patience", patience, 1)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            what = "not a whole number" if key == "order" else "not a whole number of seconds above 0"
-            problems.append(Problem(where=f"{where}.{key}", message=what))
+    if isinstance(order, bool) or not isinstance(order, int) or not is_order(order):
+        problems.append(Problem(where=f"{where}.order", message=NO_ORDER))
+    if isinstance(patience, bool) or not isinstance(patience, int) or not is_patience(patience):
+        problems.append(Problem(where=f"{where}.patience", message=NO_PATIENCE))
     if len(problems) > before:
         return None
     return CacheConfig(
@@ -159,8 +195,10 @@ def _cache(name: str, table: object, where: str, problems: list[Problem]) -> Cac
 
 
 def _is_registry(url: str) -> bool:
+    if not url.isprintable() or set(url) & set(" ?#"):  # the reader of URLs drops ends of lines
+        return False
     try:
         parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.query and parts.port != 0
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False

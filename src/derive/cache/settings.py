@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user's caches, where they stand: ``config.toml``, read and rewritten whole.
+"""The user's caches, where they stand: ``config.toml``, read and rewritten whole, by one at a time.
 
 Edge: the environment, that file.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from derive.cache.config import CacheConfig, parse_caches, with_cache, without_cache
-from derive.errors import HostRefuses, InputErrors
-from derive.net.user import user_config
+from derive.errors import HostRefuses
+from derive.net.user import read_config, user_config
+from derive.store.blobs import sync_folder
 
 
 def load_caches(environ: Mapping[str, str]) -> tuple[CacheConfig, ...]:
@@ -23,7 +26,7 @@ def load_caches(environ: Mapping[str, str]) -> tuple[CacheConfig, ...]:
         InputErrors: for all that is wrong with them.
     """
     file = user_config(environ)
-    data = _read(file)
+    data = read_config(file)
     return parse_caches(data, str(file)) if b"caches" in data else ()
 
 
@@ -37,28 +40,40 @@ def remove_cache(environ: Mapping[str, str], name: str) -> Path:
     return _rewrite(environ, lambda data, file: without_cache(data, file, name))
 
 
-def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return b""
-    except OSError as error:
-        raise InputErrors.one(f"cannot be read: {error.strerror}", where=str(file)) from error
-
-
 def _rewrite(environ: Mapping[str, str], change: Callable[[bytes, str], bytes]) -> Path:
     file = Path(os.path.realpath(user_config(environ)))  # a link stays one
-    data = change(_read(file), str(file))
     staged = file.parent / f".{file.name}.{secrets.token_hex(8)}.partial"
+    with _alone(file):
+        data = change(read_config(file), str(file))
+        try:
+            mode = file.stat().st_mode & 0o777 if file.exists() else 0o600  # a registry's URL may hold a login
+            with os.fdopen(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            staged.replace(file)
+            sync_folder(file.parent)
+        except OSError as error:
+            staged.unlink(missing_ok=True)
+            raise _unwritable(file, error) from error
+    return file
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """Hold the lock beside a file, which stays there: the file itself is replaced, and a lock on it with it."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        mode = file.stat().st_mode & 0o777 if file.exists() else 0o600  # a registry's URL may hold a login
-        with os.fdopen(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        staged.replace(file)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        handle = os.open(file.parent / f".{file.name}.lock", flags, 0o600)
     except OSError as error:
-        staged.unlink(missing_ok=True)
-        raise HostRefuses(f"cannot be written: {(error.strerror or '').lower()}", where=str(file)) from error
-    return file
+        raise _unwritable(file, error) from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _unwritable(file: Path, error: OSError) -> HostRefuses:
+    return HostRefuses(f"cannot be written: {(error.strerror or '').lower()}", where=str(file))

@@ -78,10 +78,13 @@ def chosen_builders(text: str, environ: Mapping[str, str]) -> tuple[Builder, ...
     """Read ``A,B``: names of executors of the user, and ``here``.
 
     Raises:
-        InputErrors: for fewer than two, for names that nothing has, and for one twice.
+        InputErrors: for fewer than two, for names that are empty or that nothing has, and for one twice.
     """
     names = [name.strip() for name in text.split(",")]
-    known = choose(list(dict.fromkeys(names)), environ)
+    if not all(names):
+        hint = f"write names with commas between them: {HERE},NAME"
+        raise InputErrors.one("a name is empty", where="--builders", hint=hint)
+    known = choose(list(dict.fromkeys(names)), environ, option="--builders")
     entries = {} if known is None else {entry.name: entry for entry in known.entries}
     found = tuple(Builder(name=name, entry=entries.get(name)) for name in names)
     # Whatever it is called, this machine is one builder, and so is a worker.

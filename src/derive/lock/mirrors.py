@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from derive.errors import HostRefuses, InputErrors
+from derive.errors import HostRefuses
 from derive.lock.settings import (
     TARGET_FORMAT,
     AptTarget,
@@ -39,7 +39,7 @@ from derive.lock.settings import (
     split_security,
 )
 from derive.net.places import ArchivePlace, Mirror
-from derive.net.user import user_config
+from derive.net.user import read_config, user_config
 
 DEBIAN_VARIABLE = "DERIVE_MIRROR_DEBIAN"
 PYTHON_VARIABLE = "DERIVE_MIRROR_PYTHON"
@@ -132,13 +132,7 @@ class SystemMirrors:
         return self._config
 
     def _read_config(self) -> UserConfig:
-        try:
-            data = self._config_file.read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            return UserConfig(mirrors={}, archives=())
-        except OSError as error:
-            raise InputErrors.one(f"cannot be read: {error.strerror}", where=str(self._config_file)) from error
-        return parse_config(data, str(self._config_file))
+        return parse_config(read_config(self._config_file), str(self._config_file))
 
     def _named(self, key: str, variable: str, other: str | None = None) -> _Found:
         """Return what a variable, else the user's settings, else another program's variable name."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 
 from derive.errors import InputErrors, Problem
 from derive.net.places import ArchiveFolder, ArchivePlace, ArchiveSite, ArchiveTar, Mirror, hide_credentials
+from derive.toml import key_path, read_settings
 
 MIRROR_KEYS = ("debian", "debian-security", "python", "git", "oci", "hf")
 """Keys of ``[mirrors]`` in the user's ``config.toml``."""
@@ -90,10 +90,7 @@ def parse_config(data: bytes, file: str) -> UserConfig:
     Raises:
         InputErrors: for every key and value that is wrong.
     """
-    try:
-        document = tomllib.loads(data.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputErrors.one(f"not valid TOML: {error}", where=file) from error
+    document = read_settings(data, file)
     problems: list[Problem] = []
     mirrors: dict[str, tuple[Mirror, ...]] = {}
     archives: tuple[ArchivePlace, ...] = ()
@@ -126,7 +123,7 @@ def _texts(
         return
     what = "place" if name == "archives" else "URL"
     for key, value in table.items():
-        where = f"{file}: {name}.{key}"
+        where = f"{file}: {key_path((name, key))}"
         texts = [value] if isinstance(value, str) else value
         if key not in keys:
             problems.append(Problem(where=where, message="unknown key", hint=f"one of {', '.join(keys)}"))

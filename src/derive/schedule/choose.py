@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from derive.derivations.model import FlatOutput, Output
 from derive.errors import InputErrors, Problem
-from derive.net.user import user_config
+from derive.net.user import read_config, user_config
 from derive.schedule.config import ExecutorEntry, Guard, parse_executors
 from derive.schedule.graph import jobs_of_each, tasks_of, workers_of
 from derive.schedule.model import HERE, Kind, Task, Timetable, Worker
 from derive.schedule.speeds import Speed, Timed, speeds
 from derive.store.history import placed_steps
+from derive.toml import key_path
 from derive.words import nearest
 
 if TYPE_CHECKING:
@@ -53,23 +54,17 @@ class Chosen:
 def configured(environ: Mapping[str, str]) -> tuple[ExecutorEntry, ...]:
     """Return the executors that the user's ``config.toml`` names; raises InputErrors for all that is wrong there."""
     file = user_config(environ)
-    try:
-        data = file.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
-    except OSError as error:
-        raise InputErrors.one(f"cannot be read: {(error.strerror or '').lower()}", where=str(file)) from error
-    return parse_executors(data, str(file))
+    return parse_executors(read_config(file), str(file))
 
 
 def choose(
-    names: Sequence[str], environ: Mapping[str, str], *, executor: str = "", offline: bool = False
+    names: Sequence[str], environ: Mapping[str, str], *, executor: str = "", offline: bool = False, option: str = "--on"
 ) -> Chosen | None:
     """Return what is to be used; None where nothing is configured or named, and everything runs as it always does.
 
     ``executor`` is what was said beside, of builders for all steps: where one of them has a guard in the user's
     settings, steps are placed on the executors of those builders, under their guards. ``offline`` asks nobody which
-    builder the current one is.
+    builder the current one is. ``option`` is what named them.
 
     Raises:
         InputErrors: for names that nothing has, and where both are said.
@@ -82,7 +77,8 @@ def choose(
         return _guarded(executor, environ, offline=offline)
     entries = configured(environ)
     known = {entry.name: entry for entry in entries}
-    problems = [_unknown(name, known, environ) for name in dict.fromkeys(names) if name not in known and name != HERE]
+    unknown = [name for name in dict.fromkeys(names) if name not in known and name != HERE]
+    problems = [_unknown(name, known, environ, option) for name in unknown]
     if problems:
         raise InputErrors(problems)
     own = next((entry for entry in entries if entry.is_here), None)
@@ -119,11 +115,12 @@ def _guarded(executor: str, environ: Mapping[str, str], *, offline: bool) -> Cho
     return Chosen(entries=found, here=False, option="--executor")
 
 
-def _unknown(name: str, known: Mapping[str, ExecutorEntry], environ: Mapping[str, str]) -> Problem:
+def _unknown(name: str, known: Mapping[str, ExecutorEntry], environ: Mapping[str, str], option: str) -> Problem:
     meant = nearest(name, (*known, HERE))
-    hint = f"did you mean {meant}?" if meant is not None else f"write [executors.{name}] in {user_config(environ)}"
+    table = f"[{key_path(('executors', name))}]"
+    hint = f"did you mean {meant}?" if meant is not None else f"write {table} in {user_config(environ)}"
     detail = (f"known     {', '.join((HERE, *sorted(known)))}",)
-    return Problem(where="--on", message=f"no executor {name!r}", detail=detail, hint=hint)
+    return Problem(where=option, message=f"no executor {name!r}", detail=detail, hint=hint)
 
 
 def measured(store: LocalStore) -> Mapping[str, Speed]:

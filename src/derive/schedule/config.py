@@ -9,7 +9,6 @@ They are the user's, of this machine, and never the project's: which machine run
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +17,8 @@ from derive.derivations.model import PLATFORMS, Platform
 from derive.errors import InputErrors, Problem, expected_got
 from derive.recipes.forms import size_bytes
 from derive.schedule.model import HERE, NETWORK, USUAL_SPEED
-from derive.words import near
+from derive.toml import key_path, read_settings
+from derive.words import near, one_line
 
 GIB = 1 << 30
 LOCK = "/tmp/derive-build.lock"  # noqa: S108 - every user's builds must find it, and it holds nothing
@@ -28,6 +28,7 @@ _KEYS = ("builder", "platforms", "jobs", "cores", "memory", "rate", "speed", "gu
 _GUARD_KEYS = ("ssh", "idle", "memory-needed", "memory-floor", "memory-a-job", "cores-kept", "lock")
 _RESERVED = (HERE, NETWORK)
 _MOST_JOBS = 512
+_LONGEST_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,19 +81,18 @@ def parse_executors(data: bytes, file: str) -> tuple[ExecutorEntry, ...]:
     Raises:
         InputErrors: for every key and value that is wrong.
     """
-    try:
-        document = tomllib.loads(data.decode("utf-8"), parse_float=str)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputErrors.one(f"not valid TOML: {error}", where=file) from error
-    tables = document.get("executors", {})
+    tables = read_settings(data, file).get("executors", {})
     if not isinstance(tables, dict):
         raise InputErrors.one("not a table of tables", where=f"{file}: executors", hint="write [executors.NAME]")
     problems: list[Problem] = []
     found = [_entry(name, table, file, problems) for name, table in tables.items()]
     here = [one.name for one in found if one is not None and one.is_here]
     if len(here) > 1:
-        message, detail = "two executors without a builder: both are this machine", (f"executors {', '.join(here)}",)
-        problems.append(Problem(where=f"{file}: executors.{here[1]}", message=message, detail=detail))
+        message, detail = (
+            "two executors without a builder: both are this machine",
+            (f"executors {', '.join(map(one_line, here))}",),
+        )
+        problems.append(Problem(where=f"{file}: {_path_of(here[1])}", message=message, detail=detail))
     problems += _unguarded([one for one in found if one is not None], file)
     if problems:
         raise InputErrors(problems)
@@ -104,9 +104,9 @@ def _unguarded(entries: Sequence[ExecutorEntry], file: str) -> list[Problem]:
     guards = {one.builder: one.name for one in entries if one.guard is not None and one.builder is not None}
     return [
         Problem(
-            where=f"{file}: executors.{one.name}.builder",
-            message=f"the builder {one.builder} has a guard in executors.{guards[one.builder]}.guard, and none here",
-            hint=f"write the same under [executors.{one.name}.guard], or leave one of the two out",
+            where=f"{file}: {_path_of(one.name, 'builder')}",
+            message=f"the builder {one.builder} has a guard in {_path_of(guards[one.builder], 'guard')}, and none here",
+            hint=f"write the same under [{_path_of(one.name, 'guard')}], or leave one of the two out",
         )
         for one in entries
         if one.guard is None and one.builder in guards
@@ -124,8 +124,8 @@ class _Table:
 
     def wrong(self, key: str, message: str, *, expected: str = "", hint: str | None = None) -> None:
         got = self.values.get(key)
-        detail = expected_got(expected, repr(got)) if expected else ()
-        self.problems.append(Problem(where=f"{self.where}.{key}", message=message, detail=detail, hint=hint))
+        detail = expected_got(expected, _shown(got)) if expected else ()
+        self.problems.append(Problem(where=key_path((key,), self.where), message=message, detail=detail, hint=hint))
 
     def take(self, key: str, read: Callable[[Any], Any], expected: str, default: Any = None) -> Any:
         """Return a value as ``read`` makes it, which raises ValueError or TypeError; else the default."""
@@ -144,9 +144,9 @@ class _Table:
 
 
 def _entry(name: str, values: object, file: str, problems: list[Problem]) -> ExecutorEntry | None:
-    where = f"{file}: executors.{name}"
+    where = f"{file}: {_path_of(name)}"
     if not isinstance(values, dict):
-        problems.append(Problem(where=where, message="not a table", hint=f"write [executors.{name}]"))
+        problems.append(Problem(where=where, message="not a table", hint=f"write [{_path_of(name)}]"))
         return None
     table = _Table(values, where, problems, _KEYS)
     if not _NAME.fullmatch(name) or name in _RESERVED:
@@ -158,7 +158,7 @@ def _entry(name: str, values: object, file: str, problems: list[Problem]) -> Exe
     builder = table.take("builder", _name, "the name of a builder: docker buildx ls")
     platforms = table.take("platforms", _platforms, f"an array of {', '.join(PLATFORMS[1:])}", ())
     if "builder" in values and "platforms" not in values:
-        hint = f'platforms = ["linux/amd64"]; docker buildx inspect {values["builder"]} lists them'
+        hint = f'platforms = ["linux/amd64"]; docker buildx inspect {builder or "BUILDER"} lists them'
         table.wrong("platforms", "missing: nothing says what it runs", hint=hint)
     return ExecutorEntry(
         name=name,
@@ -169,14 +169,14 @@ def _entry(name: str, values: object, file: str, problems: list[Problem]) -> Exe
         memory_bytes=table.take("memory", _size, "a size as text, as in 96GiB, above 0"),
         rate=table.take("rate", _size, "bytes a second as a size, as in 110MiB, above 0"),
         speed=table.take("speed", _speed, "a number above 0: 2 is twice as quick as this machine"),
-        guard=_guard(values.get("guard"), where, problems) if "guard" in values else None,
+        guard=_guard(values.get("guard"), name, where, problems) if "guard" in values else None,
     )
 
 
-def _guard(values: object, where: str, problems: list[Problem]) -> Guard | None:
+def _guard(values: object, name: str, where: str, problems: list[Problem]) -> Guard | None:
     if not isinstance(values, dict):
         problems.append(
-            Problem(where=f"{where}.guard", message="not a table", hint=f"write [{where.partition(': ')[2]}.guard]")
+            Problem(where=f"{where}.guard", message="not a table", hint=f"write [{_path_of(name, 'guard')}]")
         )
         return None
     table = _Table(values, f"{where}.guard", problems, _GUARD_KEYS)
@@ -198,14 +198,32 @@ def _guard(values: object, where: str, problems: list[Problem]) -> Guard | None:
     )
 
 
+def is_builder_name(text: str) -> bool:
+    """Whether text can be the name of a builder: of one word, and none that a command takes for an option."""
+    return bool(text) and text.isprintable() and not text.startswith("-") and " " not in text
+
+
+def _path_of(*parts: str) -> str:
+    return key_path(("executors", *parts))
+
+
+def _shown(value: object) -> str:
+    """Write a value as it may be shown, whatever stands there; of what is long, its beginning."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # it holds a hexadecimal number of thousands of digits, or is too deep
+        return "a value that is too long to show"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+
+
 def _name(value: Any) -> str:
-    if not isinstance(value, str) or not value or not value.isprintable() or value.startswith("-") or " " in value:
+    if not isinstance(value, str) or not is_builder_name(value):
         raise ValueError(value)
     return value
 
 
 def _path(value: Any) -> str:
-    if not isinstance(value, str) or not value.startswith("/") or "\0" in value:
+    if not isinstance(value, str) or not value.startswith("/") or not value.isprintable():
         raise ValueError(value)
     return value
 

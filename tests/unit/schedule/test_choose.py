@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from derive.buildkit.choose import chosen_builders
+from derive.certificates.builders import chosen_builders as builders_to_compare
 from derive.errors import InputErrors
 from derive.schedule.choose import choose
 
@@ -66,3 +68,29 @@ def test_one_executor_for_all_steps_leaves_the_settings_alone_and_both_are_refus
     assert choose((), environ, executor="buildkit") is None
     with pytest.raises(InputErrors, match="1 problem"):
         choose(("one",), environ, executor="buildkit")
+
+
+def test_a_name_that_is_no_builders_is_told_with_the_option_that_named_it(environ: dict[str, str]) -> None:
+    with pytest.raises(InputErrors) as caught:
+        builders_to_compare("here,\x1b[2J", environ)
+    (problem,) = caught.value.problems()
+    assert problem.where == "--builders"
+    assert problem.message.isprintable()
+    assert (problem.hint or "").startswith('write [executors."\\u001B[2J"] in ')
+
+
+@pytest.mark.parametrize("text", [",", "here,", "", " ,one"])
+def test_a_builder_without_a_name_is_refused(environ: dict[str, str], text: str) -> None:
+    with pytest.raises(InputErrors) as caught:
+        builders_to_compare(text, environ)
+    assert [(one.where, one.message) for one in caught.value.problems()] == [("--builders", "a name is empty")]
+
+
+@pytest.mark.parametrize("name", ["--help", "a b", "\x1b[2J", "one,-x"])
+def test_an_option_is_no_name_of_a_builder(name: str) -> None:
+    with pytest.raises(InputErrors) as caught:
+        chosen_builders(f"buildkit={name}")
+    (problem,) = caught.value.problems()
+    assert problem.where == "--executor"
+    assert problem.message.startswith("no name of a builder: ")
+    assert problem.message.isprintable()

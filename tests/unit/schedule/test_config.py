@@ -136,3 +136,40 @@ platforms = ["linux/arm64"]
     assert problems(text) == [("config.toml: executors.fast.builder", message)]
     with_both = text.replace("[executors.spark2]\n", "[executors.fast.guard]\n[executors.spark2]\n")
     assert len(parse_executors(with_both.encode(), "config.toml")) == 2
+
+
+@pytest.mark.parametrize("jobs", ["9" * 5000, "-" + "9" * 5000, "0x" + "f" * 5000, "513"])
+def test_a_number_beyond_all_bounds_is_refused_with_its_key(jobs: str) -> None:
+    assert problems(f"[executors.a]\njobs = {jobs}\n") == [("config.toml: executors.a.jobs", "not what stands here")]
+
+
+def test_settings_that_are_nested_too_deep_are_refused_with_their_file() -> None:
+    assert problems("executors = " + "[" * 3000) == [
+        ("config.toml", "not valid TOML: arrays or tables too deep in each other")
+    ]
+
+
+def test_numbers_of_other_tables_are_not_looked_at() -> None:
+    text = f"[other]\na = {'9' * 5000}\nb = nan\n[executors.a]\njobs = 2\n"
+    assert parse_executors(text.encode(), "config.toml")[0].jobs == 2
+
+
+def test_what_moves_a_cursor_is_escaped_wherever_it_is_told() -> None:
+    text = """
+[executors."a\\u001b"]
+"b\\u001b" = 1
+[executors.b]
+builder = "c\\u001b"
+guard = 1
+[executors."d\\u001b"]
+"""
+    with pytest.raises(InputErrors) as caught:
+        parse_executors(text.encode(), "config.toml")
+    for one in caught.value.problems():
+        assert all(part.isprintable() for part in (one.where, one.message, one.hint or "", *one.detail)), one
+
+
+def test_of_a_long_value_only_the_beginning_is_shown() -> None:
+    with pytest.raises(InputErrors) as caught:
+        parse_executors(f'[executors.a]\nrate = "{"x" * 5000}"\n'.encode(), "config.toml")
+    assert all(len(line) < 200 for one in caught.value.problems() for line in one.detail)

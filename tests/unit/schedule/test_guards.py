@@ -60,8 +60,8 @@ def serving(listed: Listed) -> Listed:
     return listed
 
 
-def chosen(text: str, **more: bool) -> list[str] | None:
-    found = choose((), os.environ, executor=text, **more)
+def chosen(text: str, *, offline: bool = False) -> list[str] | None:
+    found = choose((), os.environ, executor=text, offline=offline)
     assert found is None or not found.here
     return None if found is None else [entry.name for entry in found.entries]
 

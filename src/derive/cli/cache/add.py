@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write it into the settings, and print its name."""
-    from derive.cache.config import NAME, CacheConfig, parse_place
+    from derive.cache.config import NAME, NO_ORDER, NO_PATIENCE, CacheConfig, is_order, is_patience, parse_place
     from derive.cache.settings import add_cache
     from derive.cli.registries import registries_of
 
@@ -49,8 +49,10 @@ def run(args: argparse.Namespace) -> int:
     if not NAME.fullmatch(name):
         hint = "say another: NAME=REF, of letters, digits, '_' and '-'"
         raise InputErrors.one(f"no cache can have the name {name!r}", hint=hint)
-    if args.patience < 1:
-        raise InputErrors.one("not a whole number of seconds above 0", where="--patience")
+    if not is_order(args.order):
+        raise InputErrors.one(NO_ORDER, where="--order")
+    if not is_patience(args.patience):
+        raise InputErrors.one(NO_PATIENCE, where="--patience")
     cache = CacheConfig(name=name, registry=registry, repository=repository, order=args.order, patience_s=args.patience)
     file = add_cache(os.environ, cache)
     if wants_json(args):
