@@ -25,5 +25,5 @@ def kernel_store() -> Path:
 def kernel_root() -> Path:
     """Return the folder of the root, derived if it is not there."""
     store = str(kernel_store())
-    digest = derive("build", "kernel-root", "--store", store).answer
+    digest = derive("build", "kernel-root", "--store", store, timeout_s=1800).answer
     return Path(derive("store", "path", f"tree:{digest.removeprefix('sha256:')}", "--store", store).answer)
