@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from derive.build.plan import Action, Knowledge, Known, Plan, make_plan, resolved_of
 from derive.canonical import Digest, Json, sha256
-from derive.derivations.model import BuiltInput, Derivation, FixedInput, FlatOutput, Input, Output, closure
+from derive.derivations.model import BuiltInput, Derivation, FixedInput, Input, Output, TreeOutput, closure
 
 Graph = list[tuple[bool, int, list[int]]]
 """Of each step: whether it is a fetch, what it says, and which steps before it are its inputs."""
@@ -82,7 +82,7 @@ class Memory:
             key = resolved_of(one, inputs).id
             known = self.realised.get(key)
             if known is None or not all(output in self.here for output in known.outputs.values()):
-                known = Known(resolved=key, outputs={"out": one.fixed or FlatOutput(sha256(gives(one)))})
+                known = Known(resolved=key, outputs={"out": one.fixed or TreeOutput(sha256(gives(one)))})
                 self.realised[key] = known
             self.resolved[one.id] = key
             self.here |= set(known.outputs.values())

@@ -16,7 +16,7 @@ from enum import Enum
 from derive.build.agreement import HERE, contradicted
 from derive.canonical import Digest, Json
 from derive.derivations.model import Derivation, Output, ResolvedDerivation, closure, resolve
-from derive.derivations.outputs import fits
+from derive.derivations.outputs import has_shape
 
 
 class Action(Enum):
@@ -263,7 +263,7 @@ class _Memory:
         for key, resolved in asked.items():
             row = rows.get(resolved) if resolved is not None else None
             if row is not None and not (
-                fits(named[key], row.outputs) and self._knowledge.stands(named[key], row.resolved)
+                has_shape(named[key], row.outputs) and self._knowledge.stands(named[key], row.resolved)
             ):
                 row = None
             vouch = said.get(key)
