@@ -92,7 +92,7 @@ def _measure(args: argparse.Namespace) -> int:
 def _fetch(target: Derivation, store: Path) -> tuple[int, int]:
     """Fetch everything that the target needs, and return the time and the bytes."""
     with LocalStore(store) as opened:
-        plan = plan_for(target, opened)
+        plan = plan_for(target, opened, None)
         fetches = plan.of(Action.FETCH)
         some = Plan(target=fetches[-1].derivation, steps=tuple(fetches))
         started = time.monotonic_ns()

@@ -404,12 +404,18 @@ def test_a_builder_without_the_platform_refuses_before_anything_is_sent(one: Bui
     assert caught.value.hint is not None
 
 
-@pytest.mark.usefixtures("builders")
+@pytest.mark.usefixtures("one")
 def test_a_builder_that_buildx_does_not_know_is_an_error_of_the_input() -> None:
     with pytest.raises(InputErrors) as caught:
         require_builders("buildkit=unheard-of", {"linux/amd64"})
     (problem,) = caught.value.problems()
-    assert problem.message == "buildx knows no builder 'unheard-of'"
+    assert (problem.where, problem.message) == ("--executor", "buildx knows no builder 'unheard-of'")
+    assert problem.detail[0].startswith("known     ")
+    assert {"default", "one"} <= set(problem.detail[0].removeprefix("known").strip().split(", "))
+    assert problem.hint == "docker buildx ls lists those that there are"
+    with pytest.raises(InputErrors) as caught:
+        require_builders("buildkit=onee", {"linux/amd64"})
+    assert caught.value.problems()[0].hint == "did you mean one?"
 
 
 def test_an_engine_with_its_older_image_store_refuses_and_says_what_to_turn_on(docker: Path, builders: Client) -> None:

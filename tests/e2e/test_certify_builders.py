@@ -162,9 +162,11 @@ def test_all_outputs_are_told_as_a_record_and_without_a_key_nothing_is_signed(sm
 
 def test_a_builder_that_fails_or_is_absent_ends_it_and_nothing_is_signed(small: Small) -> None:
     release(small)
+    small.edit("pyproject.toml", 'builders = ["ann", "ben"]', 'builders = ["ben"]')
     done = small.here(*CERTIFY, "--builders", "here,absent", "--key", "ann", env=ANN)
     assert (done.code, "buildx knows no builder 'nowhere'" in done.err) == (2, True), done.err
     assert "derives it from nothing" not in done.err, "it is asked before anything begins"
+    assert "is no builder's here: what it signs counts once" in done.err, "and so is whether the key counts"
     assert list(small.store.parent.iterdir()) == [small.store]
     assert certificates(small) == []
 

@@ -18,8 +18,20 @@ from derive.project import load_project
 from derive.store.local import LocalStore
 from support.cli import CHECKOUT, derive
 from support.derived import AMD64, ARM64, Derived
+from support.idle_hosts import listing_engine
 from support.small import Small, small_project
 
+SPARK2 = """
+[executors.spark2]
+builder = "nowhere"
+platforms = ["linux/amd64"]
+speed = 9000
+[executors.spark2.guard]
+idle = ["dsv41-*"]
+memory-needed = "1MiB"
+memory-floor = "1MiB"
+lock = "{lock}"
+"""
 JOBS = len(os.sched_getaffinity(0))
 # Not what the first build had.
 OTHER_JOBS = 2 if JOBS == 1 else 1
@@ -45,7 +57,7 @@ def test_what_the_other_platform_adds_comes_out_alike_too(derived: Derived) -> N
 
     with LocalStore(derived.store) as store:
         options = Options(jobs=JOBS)
-        realise(plan_for(target, store, whole=True), store, options)
+        realise(plan_for(target, store, None, whole=True), store, options)
         again = executor(store, options, inner_jobs=OTHER_JOBS)
         count, differences = check_closure(target, again, watch, but=checked)
     assert not differences
@@ -133,3 +145,34 @@ def test_what_a_check_found_changes_neither_the_digest_nor_what_is_kept(small: S
     ran = small.here("image", "--check")
     assert (ran.code, ran.out) == (1, "")
     assert small.here("image").answer == before
+
+
+def nothing_ran(small: Small) -> bool:
+    return not small.server.paths() and not list(small.store.rglob("*.check.log"))
+
+
+def test_a_check_that_its_executor_cannot_run_is_refused_before_anything_runs(small: Small) -> None:
+    ran = small.here("image", "--check", "--executor", "buildkit=nobody", env={"PATH": str(small.home)})
+    assert (ran.code, "there is no docker on this machine's PATH" in ran.err) == (3, True), ran.err
+    assert nothing_ran(small)
+
+
+def test_a_check_on_a_host_that_serves_is_refused_before_anything_runs(small: Small) -> None:
+    config = small.home / "derive" / "config.toml"
+    config.parent.mkdir()
+    config.write_text(SPARK2.format(lock=small.home / "lock"))
+    with listing_engine(small.home / "engine.sock") as listed:
+        listed.running["dsv41-tp4"] = []
+        env = {"DERIVE_ENGINE_SOCKET": listed.socket}
+        for command in (("image", "--check"), ("build", "hello", "--check"), ("image",)):
+            ran = small.here(*command, "--on", "spark2", env=env)
+            assert (ran.code, "spark2  it serves: dsv41-tp4 runs" in ran.err) == (3, True), ran.err
+    assert nothing_ran(small)
+
+
+def test_what_is_only_configured_takes_no_part_in_a_check(small: Small) -> None:
+    assert small.here("image").code == 0
+    config = small.home / "derive" / "config.toml"
+    config.parent.mkdir()
+    config.write_text(SPARK2.format(lock=small.home / "lock"))
+    assert check(small) == (0, [])

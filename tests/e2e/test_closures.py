@@ -216,7 +216,8 @@ def test_as_many_keys_must_sign_as_the_project_says(trusting: Made, tmp_path: Pa
 def test_a_revoked_key_neither_counts_nor_signs(trusting: Made, tmp_path: Path) -> None:
     made, store = trusting, tmp_path / "store"
     ran = made.small.here("key", "revoke", "build")
-    assert "take 'build' out of [tool.derive.trust.keys]" in ran.err
+    assert "so that they do not: derive key revoke build --record --why TEXT\n" in ran.err
+    assert "leave build in [tool.derive.trust.keys]: " in ran.err
     refused(made.bring(store, made.file("run")), store, 1, "build, which is revoked")
     assert made.export("x", "small", "--key", "build").code == 2
     assert not made.file("x").exists()

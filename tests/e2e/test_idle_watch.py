@@ -92,7 +92,7 @@ def test_one_build_at_a_time_holds_a_host_and_frees_it_at_its_end(host: Host) ->
     first = begun(host.watch())
     second = host.watch()
     second.begin()
-    assert second.wait().reasons[0].startswith("another build runs there; holder    ")
+    assert second.wait().reasons[0].startswith(f"another build runs there; holder {getpass.getuser()}@")
     holder = look("spark1", host.guard, host.settings).holder
     assert holder is not None
     assert getpass.getuser() in holder

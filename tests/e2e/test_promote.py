@@ -146,6 +146,42 @@ def test_what_is_derived_here_twice_is_promoted_and_once_retired_promoted_again(
     assert "s-1" in small.here("releases").answer
 
 
+def test_certificates_that_came_since_are_named_by_a_promotion_again_whichever_platform_they_are_of(
+    small: Small,
+) -> None:
+    assert small.here("release", "s-1", "--recipe", "serve").code == 0
+    small.here("key", "new", "eve").answer  # noqa: B018 - it must succeed
+    asked = ("promote", "s-1", "--shape", "ring", "--check")
+
+    def named(file: str) -> list[str]:
+        found: list[str] = json.loads((small.root / "records/releases" / file).read_bytes())["body"]["certificates"]
+        return found
+
+    def digest(name: str, *platform: str) -> str:
+        done = small.here("certify", "s-1", "--key", name, *platform, env={"DERIVE_MACHINE_ID": "e" * 32})
+        return str(sha256((small.root / done.answer).read_bytes()))
+
+    assert small.here(*asked).answer == "records/releases/0003-s-1-ring.json"
+    assert named("0003-s-1-ring.json") == []
+    strange = digest("eve")
+    again = small.here(*asked)
+    assert "it is promoted already, and nothing moved since" in again.err
+    assert "not named: records/certificates/s-1/" in again.err, "what counts for nothing is told, and moves nothing"
+    assert ": the project does not name this key" in again.err
+    other = digest("ann", "--platform", "linux/arm64")  # the shape runs on amd64
+    assert small.here(*asked).answer == "records/releases/0004-s-1-ring.json"
+    assert named("0004-s-1-ring.json") == [other]
+    own = digest("ben")
+    assert small.here(*asked).answer == "records/releases/0005-s-1-ring.json"
+    assert named("0005-s-1-ring.json") == sorted([other, own])
+    assert strange not in named("0005-s-1-ring.json")
+    assert small.here("key", "revoke", "ann", "--record", "--why", "stolen").code == 0
+    assert small.here("records", "verify").code == 0
+    (small.home / "derive/revoked-keys.json").unlink()  # as for another user, who has the project alone
+    found = json.loads(small.here("certify", "s-1", "--need", "1", "--offline", "--json").out)["body"]
+    assert found["counted"]["linux/arm64"] == ["ann"], "a record had named it before the key was lost"
+
+
 def test_whether_a_shape_may_be_launched_is_what_the_recipe_says_today_whatever_else_moved(small: Small) -> None:
     said = "recipes/model.toml: shapes.{}.promotion.launch-enabled: the recipe does not let it be launched"
     small.edit("recipes/model.toml", "port = 8080", "port = 9090")
@@ -190,6 +226,25 @@ def test_what_a_thief_signs_counts_no_more_and_what_was_recorded_before_does(sma
     assert worth[forged.name] == "ended", "that it says it is old proves nothing"
 
 
+def test_the_name_of_a_signer_whose_key_was_rotated_means_two_keys_and_says_which_is_which(small: Small) -> None:
+    small.here("key", "new", "ann-2").answer  # noqa: B018 - it must succeed
+    assert small.here("key", "rotate", "ann", "ann-2").code == 0
+    listed = json.loads(small.here("key", "list", "--json").out)["body"]["keys"]
+    old, new = (one for one in listed if "ann" in one["names"])
+    assert (old["trusted"], old["rotated_s"] is None, old["revoked"]) == (False, False, False)
+    assert (new["trusted"], new["rotated_s"], new["revoked"]) == (True, None, False)
+    other = {"XDG_DATA_HOME": str(small.home / "another user's")}
+    for who in ({}, other):
+        refused = small.here("key", "revoke", "ann", env=who)
+        assert refused.code == 2
+        assert f"may be    {old['id']}: rotated 20" in refused.err
+        assert f"may be    {new['id']}: in use, trusted here as ann" in refused.err
+    done = small.here("key", "revoke", old["id"][7:19], "--record", "--why", "stolen", env=other)
+    assert f"the key that took its place stays: where you did not make it, revoke it too: {new['id']}" in done.err
+    row = next(line for line in small.here("key", "list").answer.splitlines() if old["id"] in line)
+    assert row.split()[2:] == ["yes", time.strftime("%Y-%m-%d", time.gmtime(old["rotated_s"])), "yes"]
+
+
 def test_a_certificate_for_another_image_of_the_release_is_an_alarm(small: Small) -> None:
     claim(small, "m-1", "ann")
     claim(small, "m-1", "ben", image=sha256(b"another"))
@@ -214,6 +269,16 @@ def test_what_does_not_come_out_as_recorded_is_neither_certified_nor_promoted(sm
     assert not (small.root / "records/certificates").exists()
     assert promote(small, "--check").code != 0
     assert records(small) == ["0001-m-1.json"]
+
+
+def test_that_a_key_is_no_builders_is_said_before_anything_is_derived(small: Small) -> None:
+    small.here("key", "new", "eve").answer  # noqa: B018 - it must succeed
+    done = small.here("certify", "m-1", "--key", "eve", "--platform", "linux/amd64")
+    assert done.code == 0, done.err
+    assert (
+        "is no builder's here: what it signs counts once `builders` of [tool.derive.trust]" in done.err.split("\n")[0]
+    )
+    assert done.err.count("no builder's here") == 1
 
 
 def test_an_edited_record_or_a_moved_working_tree_is_told(small: Small) -> None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derive.build.plan import Action, Knowledge, Known, Plan, make_plan, resolved_of
+from derive.build.knowledge import Knowledge, Known
+from derive.build.plan import Action, Plan, make_plan, resolved_of
 from derive.canonical import Digest, Json, sha256
 from derive.derivations.model import BuiltInput, Derivation, FixedInput, Input, Output, TreeOutput, closure
 

@@ -85,7 +85,7 @@ def _round(setting: Bench, layer: Derivation, root: Derivation, folder: Path, fi
 def _realise(setting: Bench, root: Path, target: Derivation, *, before: bool) -> int:
     """Realise what a target still needs, or, with ``before``, all of it but the target itself."""
     with LocalStore(root) as store:
-        plan = plan_for(target, store)
+        plan = plan_for(target, store, None)
         if before:
             steps = plan.steps[:-1]
             plan = Plan(target=steps[-1].derivation, steps=steps)

@@ -51,7 +51,7 @@ def run(setting: Bench, note: Callable[[str], None]) -> list[Row]:
         note(f"production: not measured: {error}")
         return []
     with LocalStore(setting.store) as store:
-        todo = [step for step in plan_for(target, store, to_run=False).steps if step.outputs is None]
+        todo = [step for step in plan_for(target, store, None, to_run=False).steps if step.outputs is None]
     if todo:
         note(f"production: not measured: {IMAGE} is not in the store: derive image {IMAGE}, then measure")
         return []

@@ -68,7 +68,7 @@ def bench(root: Path, store: Path, name: str, *, jobs: int, rounds: int) -> Iter
     """
     target = evaluate(load_project(root), f"image:{name}", None)
     with LocalStore(store) as opened:
-        done = plan_for(target, opened).is_done
+        done = plan_for(target, opened, None).is_done
     if not done:
         derive = Path(sys.executable).with_name("derive")
         argv: list[str | Path] = [derive, "image", name, "--project", root, "--store", store]
@@ -135,7 +135,7 @@ def carry(warm: LocalStore, cold: LocalStore, derivations: Sequence[Derivation])
 
 
 def _output_of(store: LocalStore, derivation: Derivation, name: str) -> Output:
-    outputs = {"out": derivation.fixed} if derivation.fixed else plan_for(derivation, store).steps[-1].outputs
+    outputs = {"out": derivation.fixed} if derivation.fixed else plan_for(derivation, store, None).steps[-1].outputs
     if outputs is None:
         raise CannotMeasureError(f"{derivation.name} is not in the store")
     return outputs[name]

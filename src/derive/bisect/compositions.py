@@ -76,7 +76,7 @@ class Compositions:
         target = self.target(chosen)
         if target is None:
             return None, 0
-        plan = plan_for(target, self._store, to_run=False)
+        plan = plan_for(target, self._store, self._options.root, to_run=False)
         steps = sum(step.action is not Action.REUSE for step in plan.steps)
         expected = forecast(plan, past_of(self._store.database, plan), self._options.jobs).expected_ns if steps else 0
         return expected, steps
@@ -90,7 +90,7 @@ class Compositions:
 
     def derive(self, target: Derivation) -> Digest:
         """Derive an image, or find it in the store; return its manifest's digest. It is given no name there."""
-        plan = plan_for(target, self._store)
+        plan = plan_for(target, self._store, self._options.root)
         output = realise(plan, self._store, self._options, Silent())["out"]
         assert isinstance(output, FlatOutput)
         return output.digest

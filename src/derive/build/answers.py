@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from derive.build.plan import Knowledge, Known
+from derive.build.knowledge import Knowledge, Known
 from derive.canonical import Digest
 from derive.derivations.model import FlatOutput, Output, TreeOutput, parse_output
 from derive.store.database import Realisation

@@ -7,19 +7,27 @@ Edge: threads, the store. What was there stays as it is.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from derive.build.execute import Executor, known_of
-from derive.build.plan import Known, known_inputs, resolved_of
+from derive.build.knowledge import Known
+from derive.build.past import past_of
+from derive.build.placing import AtOnce, Place, Placing, StepLost
+from derive.build.plan import Action, Plan, Step, known_inputs, resolved_of
+from derive.build.prices import forecast
 from derive.canonical import Digest, Json, escape
 from derive.derivations.model import Derivation, FlatOutput, Output, TreeOutput, closure
-from derive.errors import Missing
+from derive.errors import DeriveError, Missing
 from derive.store.local import LocalStore
 from derive.trees.diff import Changed, diff, first_difference
 from derive.trees.listing import File
+
+_PAUSE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +76,8 @@ def check_closure(
     Returns:
         How many steps were rebuilt, and every difference found.
     """
-    order = closure(target)
-    known = _known(order, executor.store)
+    known = _known(closure(target), executor.store)
+    plan = plan_again(target, but, known)
 
     def again(derivation: Derivation) -> list[Difference]:
         inputs = known_inputs(derivation, lambda one: known.get(one.id))
@@ -81,17 +89,71 @@ def check_closure(
         watch(derivation, len(found))
         return found
 
-    steps = [derivation for derivation in order if derivation.fixed is None and derivation.id not in but]
-    # No step waits for another, so the longest goes first: no other order keeps the jobs busy to the end.
-    longest_first = sorted(steps, key=lambda one: -known[one.id].duration_ns if one.id in known else 0)
-    with ThreadPoolExecutor(executor.jobs, thread_name_prefix="check") as pool:
+    results = _run_all(plan, executor, again)
+    steps = plan.of(Action.BUILD)
+    return len(steps), [difference for step in steps for difference in results[step.derivation.id]]
+
+
+def plan_again(target: Derivation, but: Collection[Digest] = (), known: Mapping[Digest, Known] | None = None) -> Plan:
+    """Return the plan of a check, in which nothing is fetched; ``known`` are what the first builds gave."""
+    steps = []
+    for one in closure(target):
+        if one.fixed is None:
+            first = None if known is None else known.get(one.id)
+            action = Action.REUSE if one.id in but else Action.BUILD
+            outputs, took = (None, 0) if first is None else (first.outputs, first.duration_ns)
+            reason = "built again, and compared"
+            steps.append(Step(derivation=one, action=action, reason=reason, outputs=outputs, expected_ns=took))
+    return Plan(target=target, steps=tuple(steps))
+
+
+def _run_all(
+    plan: Plan, executor: Executor, again: Callable[[Derivation], list[Difference]]
+) -> Mapping[Digest, list[Difference]]:
+    """Do the steps of a check, none of which waits for another, where they are placed; return what each gave."""
+    stopped = threading.Event()
+    placing: Placing = AtOnce(executor.jobs, stopped)
+    if executor.placer is not None:
+        placing = executor.placer(plan, forecast(plan, past_of(executor.store.database, plan), executor.jobs))
+
+    def run(step: Step, place: Place) -> list[Difference]:
+        # Another job count than the first time, and never more than a guard allows.
+        executor.places[step.derivation.id] = place if place.jobs is None else replace(place, jobs=1)
         try:
-            results = {derivation.id: pool.submit(again, derivation) for derivation in longest_first}
-            return len(steps), [difference for one in steps for difference in results[one.id].result()]
+            return again(step.derivation)
+        except DeriveError as error:
+            if placing.is_lost(step, place, error):
+                raise StepLost from error
+            raise
+
+    found: dict[Digest, list[Difference]] = {}
+    running: dict[Future[list[Difference]], tuple[Step, Place]] = {}
+    with ThreadPoolExecutor(placing.threads, thread_name_prefix="check") as pool:
+        try:
+            # The longest goes first: no other order keeps the jobs busy to the end.
+            placing.offer(sorted(plan.of(Action.BUILD), key=lambda step: -step.expected_ns))
+            while True:
+                running |= {pool.submit(run, step, place): (step, place) for step, place in placing.take()}
+                if not running and not placing.is_waiting:
+                    return found
+                if not running:
+                    time.sleep(placing.poll_s or _PAUSE_S)  # a host is asked, and has not answered yet
+                for future in wait(running, timeout=placing.poll_s, return_when=FIRST_COMPLETED).done:
+                    step, place = running.pop(future)
+                    try:
+                        found[step.derivation.id] = future.result()
+                    except StepLost:
+                        placing.lost(step, place)
+                    else:
+                        placing.ended(step, place)
         except BaseException:
+            stopped.set()
+            placing.stop()
             executor.cancel()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+        finally:
+            placing.close()
 
 
 def _known(order: list[Derivation], store: LocalStore) -> Mapping[Digest, Known]:

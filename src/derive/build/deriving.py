@@ -31,7 +31,7 @@ def derive_outputs(
         Contradicted: when trusted builders, or one and this machine, say two things of a step.
         DeriveError: as :func:`derive.build.service.realise`.
     """
-    plan = plan_for(target, store, whole=whole)
+    plan = plan_for(target, store, root, whole=whole, own=options.no_cache)
     found = None
     if not whole and not options.no_cache:
         found = substitutes_of(root, store, note=progress.note, offline=options.offline)
@@ -47,7 +47,7 @@ def planned(target: Derivation, store: LocalStore, root: Path, *, no_cache: bool
     """Plan a target with what is known of the user's caches, and ask nobody; nothing is kept from being collected."""
     found = None if no_cache else substitutes_of(root, store, note=lambda _: None)
     if found is None:
-        return plan_for(target, store, to_run=False)
+        return plan_for(target, store, root, own=no_cache, to_run=False)
     with found:
         return _with_caches(target, found)
 

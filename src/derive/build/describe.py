@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from derive.build.execute import store_knowledge
-from derive.build.plan import Known
+from derive.build.knowledge import Known
 from derive.buildkit.worker import worker_text
 from derive.cache.rows import substitutions
 from derive.canonical import Digest, Json, escape

@@ -85,7 +85,7 @@ def derive_dev_image(
         for tree in trees
     ]
     target = Evaluator(load_scope(project)).dev_image(name, platform, overlays)
-    outputs = realise(plan_for(target, store), store, options, progress)
+    outputs = realise(plan_for(target, store, project.root), store, options, progress)
     out = outputs["out"]
     assert isinstance(out, FlatOutput)
     store.database.set_root("dev", f"{name} {target.host}", out.digest)

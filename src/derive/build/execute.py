@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, TypeAlias
 
 from derive.build.answers import free_bytes, is_present, known_of, store_knowledge
@@ -28,9 +28,9 @@ from derive.build.plan import Action, Plan, Step, resolved_of
 from derive.build.prices import FETCHES_AT_ONCE, Forecast
 from derive.build.substituting import Came, NotBrought, PlanAgain, Substitute, note_came
 from derive.build.telling import Progress, Silent
+from derive.cache.standing import Standing, standing_in
 from derive.canonical import Digest
 from derive.derivations.model import Derivation, Output, ResolvedDerivation
-from derive.derivations.outputs import fits
 from derive.errors import (
     BuildFailed,
     Corrupt,
@@ -65,6 +65,7 @@ class Executor:
     ``executor`` runs scripts and compilers that are not placed elsewhere, None where this machine's sandbox does.
     ``placer`` makes what says which steps of a plan begin where; without, all run here, in the order in which they
     become ready. ``substitute`` has what other machines built; without, a plan has no step that is substituted.
+    ``judge`` says what still counts of what came from them before. ``places`` says of steps that run where they do.
     """
 
     store: LocalStore
@@ -78,8 +79,9 @@ class Executor:
     executor: StepExecutor | None = None
     placer: Callable[[Plan, Forecast], Placing] | None = None
     substitute: Substitute | None = None
-    _came: Came | None = None
-    _places: dict[Digest, Place] = field(default_factory=dict)
+    places: dict[Digest, Place] = field(default_factory=dict)
+    judge: Standing = field(default_factory=lambda: standing_in(None))
+    _came: Came = field(init=False)
     _workers: dict[Digest, Mapping[str, str]] = field(default_factory=dict)
     _cancel: threading.Event = field(default_factory=threading.Event)
     _placing: Placing = field(default_factory=lambda: AtOnce(1, threading.Event()))
@@ -100,7 +102,7 @@ class Executor:
         """
         self._engine = engine_digest().hex
         self._outputs = {s.derivation.id: s.outputs for s in plan.steps if s.outputs is not None}
-        self._came = Came.of(self.store, self.substitute, own=plan.is_whole)
+        self._came = replace(Came.of(self.store, self.judge, own=plan.is_own), asked=plan.asked)
         for derivation, resolved in () if self.store.read_only else plan.cutoffs:
             self.store.database.map_derivation(derivation.id, derivation.name, resolved, derivation.encoded())
         pending = [step for step in plan.steps if step.action is not Action.REUSE]
@@ -188,7 +190,7 @@ class Executor:
                 running[future] = step
                 self._fetching.append(future)
             for step, place in () if failures or spared else self._placing.take():
-                self._places[step.derivation.id] = place
+                self.places[step.derivation.id] = place
                 running[workers.submit(self._run_step, step)] = step
 
         submit(order.ready())
@@ -235,10 +237,10 @@ class Executor:
             if step.action is Action.BUILD:
                 resolved = resolved_of(step.derivation, self._inputs(step.derivation)).id
                 row = self.store.database.realisation(resolved)
-                if row is None or not self._may_take(step.derivation, row):
+                if row is None or not self._came.takes(step.derivation, row):
                     pairs[resolved] = step
         said = self.substitute.vouched([(step.derivation, resolved) for resolved, step in pairs.items()])
-        return [step for resolved, step in pairs.items() if resolved in said and said[resolved].is_enough]
+        return [step for key, step in pairs.items() if key in said and self._came.believes(step.derivation, said[key])]
 
     def _ended(self, running: Mapping[Future[Mapping[str, Output]], Step]) -> set[Future[Mapping[str, Output]]]:
         """Wait for steps that end; returns also without any where steps may have to be placed anew."""
@@ -249,7 +251,7 @@ class Executor:
 
     def _keep(self, step: Step, future: Future[Mapping[str, Output]]) -> bool:
         """Keep what a step gave; False where it was lost, and waits again. Raises what the step raised."""
-        place = self._places.pop(step.derivation.id, None)
+        place = self.places.pop(step.derivation.id, None)
         try:
             self._outputs[step.derivation.id] = future.result()
         except StepLost:
@@ -262,17 +264,16 @@ class Executor:
 
     def _is_lost(self, step: Step, error: DeriveError) -> bool:
         """Say whether a step failed for where it ran, and is to run again."""
-        place = self._places.get(step.derivation.id)
+        place = self.places.get(step.derivation.id)
         return place is not None and not self._cancel.is_set() and self._placing.is_lost(step, place, error)
 
     def _run_step(self, step: Step) -> Mapping[str, Output]:
         is_fetch = step.action is not Action.BUILD
         if self._cancel.is_set() or (self._failed.is_set() and not is_fetch):
             raise Interrupted("stopped")
-        derivation = step.derivation
-        started = time.monotonic_ns()
-        outcome = "failed"
-        self.progress.started(derivation)
+        derivation, started, outcome = step.derivation, time.monotonic_ns(), "failed"
+        place = self.places.get(derivation.id)
+        self.progress.started(derivation, None if place is None else place.elsewhere)
         try:
             resolved, outputs, outcome = self._substituted(step) or self._realise(derivation)
             if self._notes is not None:
@@ -297,7 +298,7 @@ class Executor:
 
     def _ran_at(self, derivation: Derivation, resolved: Digest, outcome: str) -> str | None:
         """Return where a step's programs ran: its executor, or the builder that was named; None for this machine."""
-        place = self._places.get(derivation.id)
+        place = self.places.get(derivation.id)
         if place is not None and place.elsewhere is not None:
             return place.elsewhere
         if self.executor is None or outcome != "built":
@@ -312,24 +313,17 @@ class Executor:
             return None
         with self.store.locked(f"build-{vouch.resolved.hex}", self._cancel):
             row = self.store.database.realisation(vouch.resolved)
-            if row is None or not self._may_take(derivation, row):
+            if row is None or not self._came.takes(derivation, row):
                 cache = self.substitute.bring(derivation, vouch, self._cancel)
                 note_came(self.store, derivation, vouch, cache, self.substitute.signers(vouch))
                 return vouch.resolved, vouch.outputs, "substituted"
         return vouch.resolved, known_of(row).outputs, "reused"
 
-    def _may_take(self, derivation: Derivation, row: Realisation) -> bool:
-        """Say whether what was realised before is present, and may be taken as it is."""
-        if self._came is not None and not self._came.stands(derivation, row.resolved):
-            return False
-        outputs = known_of(row).outputs
-        return fits(derivation, outputs) and all(is_present(self.store, output) for output in outputs.values())
-
     def _compare(self, derivation: Derivation, resolved: Digest, row: Realisation | None, got: _Outputs) -> None:
         """Compare what was built with what others say, and with what had come from them; raises Contradicted."""
         if self.substitute is not None:
-            self.substitute.agree(derivation, resolved, got)
-        if self._came is not None and row is not None:
+            self.substitute.agree(derivation, resolved, got, self._came.asked.get(derivation.id, ()))
+        if row is not None:
             said = self._came.compare(derivation, row, got)
             if said is not None:
                 self.progress.note(said)
@@ -340,7 +334,7 @@ class Executor:
         # Held while building, so that two processes asked for the same thing build it once.
         with self.store.locked(f"build-{resolved.id.hex}", self._cancel):
             row = database.realisation(resolved.id)
-            if row is not None and self._may_take(derivation, row):
+            if row is not None and self._came.takes(derivation, row):
                 database.map_derivation(derivation.id, derivation.name, resolved.id, derivation.encoded())
                 return resolved.id, known_of(row).outputs, "reused"
             started = time.monotonic_ns()
@@ -359,8 +353,7 @@ class Executor:
             keep = database.add_realisation if row is None else database.replace_realisation
             keep(entry, derivation.id, derivation.name, derivation.encoded())
             database.set_worker(resolved.id, self._workers.pop(resolved.id, {}))
-            if self._came is not None:
-                self._came.built(resolved.id)
+            self._came.built(resolved.id)
         return resolved.id, outputs, "built" if derivation.fixed is None else "fetched"
 
     def _inputs(self, derivation: Derivation) -> dict[str, Output]:
@@ -397,7 +390,7 @@ class Executor:
 
     def _elsewhere(self, derivation: Derivation) -> StepExecutor | None:
         """Return what runs a step's script or compiler, None where this machine's sandbox does."""
-        place = self._places.get(derivation.id)
+        place = self.places.get(derivation.id)
         return (None if place is None else place.executor) or self.executor
 
     def _call(
@@ -407,7 +400,7 @@ class Executor:
             log.write(data)
             log.flush()
 
-        place = self._places.get(derivation.id)
+        place = self.places.get(derivation.id)
         context = Context(
             name=derivation.name,
             labels=derivation.labels,

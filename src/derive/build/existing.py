@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from derive.build.memo import image_is_whole, memo_key, recall
+from derive.build.memo import image_is_whole, memo_key, recall, remember
 from derive.canonical import Digest
 from derive.derivations.model import Derivation, FlatOutput, Platform
 from derive.errors import Corrupt, InputErrors, Missing
@@ -64,19 +64,28 @@ def usual_platform(project: Callable[[], Project]) -> Platform | None:
 def find_image(store: LocalStore, project: Project, name: str, platform: Platform | None) -> Digest | None:
     """Return the manifest's digest of what the project makes of a name now; None where it is not derived yet."""
     key = memo_key(project, name, platform)
-    found = recall(store, key)
+    found = recall(store, key, project.root)
     if found is not None:
         return found
     from derive.build.service import evaluate
 
-    found = _output(
-        store,
-        Named(name, "image", platform),
-        lambda named: evaluate(project, f"image:{named.name}", named.platform),
-    )
+    def current(named: Named) -> Derivation:
+        return evaluate(project, f"image:{named.name}", named.platform)
+
+    wanted = Named(name, "image", platform)
+    if store.database.has_substituted() and not _is_believed(store, project, current(wanted)):
+        return None
+    found = _output(store, wanted, current)
     if found is not None and not store.read_only:
-        store.database.set_memo(key, found.hex)  # evaluating takes longer than all else
+        remember(store, key, project.root, found)  # evaluating takes longer than all else
     return found
+
+
+def _is_believed(store: LocalStore, project: Project, target: Derivation) -> bool:
+    """Say whether a target is derived as far as the project believes those by whose word anything under it came."""
+    from derive.build.service import plan_for
+
+    return plan_for(target, store, project.root, to_run=False).is_done
 
 
 def _derived(store: LocalStore, project: Project, name: str, platform: Platform | None) -> Digest:

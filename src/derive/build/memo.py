@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
+from pathlib import Path
 
 from derive.build.engine import engine_digest
 from derive.canonical import Digest, digest_document, escape
@@ -34,13 +35,31 @@ def memo_key(project: Project, image: str, platform: str | None) -> Digest:
     )
 
 
-def recall(store: LocalStore, key: Digest) -> Digest | None:
-    """Return the image digest that was remembered, if every blob of that image is still present."""
-    value = store.database.memo(key)
+def recall(store: LocalStore, key: Digest, root: Path) -> Digest | None:
+    """Return the image digest that was remembered, if every blob of that image is still present.
+
+    ``root`` is the project, whose trust says whether what came from a cache may lie under the image: where it has
+    changed since, nothing is remembered. Raises what reading it does.
+    """
+    value = store.database.memo(_believed(store, key, root))
     if value is None:
         return None
     manifest = Digest(value)
     return manifest if image_is_whole(store, manifest) else None
+
+
+def remember(store: LocalStore, key: Digest, root: Path, manifest: Digest) -> None:
+    """Remember an image's digest for :func:`recall`."""
+    store.database.set_memo(_believed(store, key, root), manifest.hex)
+
+
+def _believed(store: LocalStore, key: Digest, root: Path) -> Digest:
+    """Return a key that also says whose word is believed, where anything in the store came by somebody's."""
+    if not store.database.has_substituted():
+        return key
+    from derive.cache.standing import belief_in
+
+    return digest_document({"derive": "believed-memo/1", "key": key.hex, "belief": belief_in(root).digest().hex})
 
 
 def keep_recalled(store: LocalStore, name: str, manifest: Digest) -> None:

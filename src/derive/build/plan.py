@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plan says what would be fetched, built and reused, and why, before anything happens.
 
-Core: no IO. What is known of the store comes in through :class:`Knowledge`.
+Core: no IO. What is known of the store comes in through :class:`derive.build.knowledge.Knowledge`.
 
 Two passes over the closure. Upwards: whose outputs are known already, by derivation id or, where only an id moved, by
 resolved id (early cutoff). Downwards from the target: what is needed, given what is present.
@@ -10,10 +10,11 @@ resolved id (early cutoff). Downwards from the target: what is needed, given wha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from derive.build.agreement import HERE, contradicted
+from derive.build.knowledge import Knowledge, Known, Rules, Vouch, all_stand, no_rule, nobody
 from derive.canonical import Digest, Json
 from derive.derivations.model import Derivation, Output, ResolvedDerivation, closure, resolve
 from derive.derivations.outputs import has_shape
@@ -26,71 +27,6 @@ class Action(Enum):
     FETCH = "fetch"
     BUILD = "build"
     SUBSTITUTE = "substitute"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vouch:
-    """What trusted builders say that a resolved derivation gives; ``need`` of them must, before it is taken.
-
-    ``caches`` are names of those that said it, ``signers`` of the keys; ``size_bytes`` of the outputs' contents, and
-    ``duration_ns`` that building took there, are the signers' word, too: the least that one of them says, and
-    ``most_bytes`` the most.
-    """
-
-    resolved: Digest
-    outputs: Mapping[str, Output]
-    caches: tuple[str, ...]
-    signers: tuple[str, ...]
-    need: int
-    size_bytes: int = 0
-    duration_ns: int = 0
-    most_bytes: int = 0
-
-    @property
-    def is_enough(self) -> bool:
-        """Say whether enough of them do."""
-        return len(self.signers) >= self.need
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What a resolved derivation gives: an earlier run's word, and ``vouch`` that of others, where they speak of it.
-
-    ``is_here``: it was realised here, whether its contents are still there or not.
-    """
-
-    resolved: Digest
-    outputs: Mapping[str, Output]
-    duration_ns: int = 0
-    vouch: Vouch | None = None
-    is_here: bool = True
-
-
-def all_stand(_: Derivation, __: Digest) -> bool:
-    """Take everything that was realised here."""
-    return True
-
-
-def nobody(_: Sequence[tuple[Derivation, Digest]]) -> Mapping[Digest, Vouch]:
-    """Return what others vouch for where nobody is asked."""
-    return {}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Knowledge:
-    """The store's answers, as functions: none of them changes anything.
-
-    ``resolved_ids`` maps derivation ids to resolved ids; ``realised`` resolved ids to what they gave; ``present`` says
-    whether an output's contents can be read now. ``vouched`` says what trusted builders say of derivations and their
-    resolved ids; it raises Contradicted when they say two things. ``stands`` says whether what was realised under a
-    resolved id may still be taken: what came by the word of a key that was revoked may not.
-    """
-
-    resolved_ids: Callable[[Iterable[Digest]], Mapping[Digest, Digest]]
-    realised: Callable[[Iterable[Digest]], Mapping[Digest, Known]]
-    present: Callable[[Output], bool]
-    vouched: Callable[[Sequence[tuple[Derivation, Digest]]], Mapping[Digest, Vouch]] = nobody
-    stands: Callable[[Derivation, Digest], bool] = all_stand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,17 +59,20 @@ class Step:
 class Plan:
     """Steps in an order in which they can run. Reused steps are listed only where something above them needs them.
 
-    ``is_whole``: every output of the closure is to be present, built here and by nobody else.
+    ``is_whole``: every output of the closure is to be present. ``is_own``: built here and by nobody else.
 
     ``cutoffs`` are derivations never seen under their id whose resolved derivation was realised: whoever runs the plan
-    remembers that they mean the same. ``title`` is what a plan is called that has no one target.
+    remembers that they mean the same. ``asked`` are the rules that have to hold for the outputs of derivations because
+    of what is built upon them, by id. ``title`` is what a plan is called that has no one target.
     """
 
     target: Derivation
     steps: tuple[Step, ...]
     cutoffs: tuple[tuple[Derivation, Digest], ...] = ()
+    asked: Mapping[Digest, Rules] = field(default_factory=dict)
     title: str | None = None
     is_whole: bool = False
+    is_own: bool = False
 
     def of(self, action: Action) -> tuple[Step, ...]:
         """Return the steps of one action."""
@@ -210,10 +149,14 @@ def resolved_of(derivation: Derivation, inputs: Mapping[str, Output]) -> Resolve
     )
 
 
-def make_plan(target: Derivation, knowledge: Knowledge, *, whole: bool = False) -> Plan:
-    """Plan what the target needs; with ``whole``, have every output of its closure present at the end."""
+def make_plan(target: Derivation, knowledge: Knowledge, *, whole: bool = False, own: bool = False) -> Plan:
+    """Plan what the target needs; with ``whole``, have every output of its closure present at the end.
+
+    Nothing of a plan that is whole, or the machine's ``own``, comes from elsewhere.
+    """
     order = closure(target)
-    memory = _Memory(order, replace(knowledge, vouched=nobody) if whole else knowledge)
+    asked = _asked(order, knowledge)
+    memory = _Memory(order, replace(knowledge, vouched=nobody) if whole or own else knowledge, asked)
     if whole:
         memory.ask(order)
     needed: dict[Digest, Step] = {}
@@ -230,19 +173,59 @@ def make_plan(target: Derivation, knowledge: Knowledge, *, whole: bool = False) 
             reason = "its name, version or place in the lock moved while its hash did not: fetched again"
             needed[derivation.id] = Step(derivation=derivation, action=Action.FETCH, reason=reason)
     steps = tuple(needed[d.id] for d in order if d.id in needed)
-    return Plan(target=target, steps=steps, cutoffs=tuple(memory.cutoffs), is_whole=whole)
+    cutoffs = tuple(memory.cutoffs)
+    return Plan(target=target, steps=steps, cutoffs=cutoffs, asked=asked, is_whole=whole, is_own=whole or own)
+
+
+def _asked(order: Sequence[Derivation], knowledge: Knowledge) -> dict[Digest, Rules]:
+    """Return what the rules for steps ask of what lies below them: a lie there is as good as one above.
+
+    Below a step that a rule names, that rule says what is asked. A fetch is what its hash says, whoever gave it.
+    """
+    if knowledge.rule is no_rule:
+        return {}
+    asked: dict[Digest, Rules] = {}
+    for derivation in reversed(order):
+        if derivation.fixed is not None:
+            asked.pop(derivation.id, None)
+            continue
+        rule = knowledge.rule(derivation)
+        below = asked.get(derivation.id, frozenset()) if rule is None else frozenset((rule,))
+        if rule is not None:
+            asked.pop(derivation.id, None)
+        for reference in derivation.inputs.values() if below else ():
+            asked[reference.derivation.id] = asked.get(reference.derivation.id, frozenset()) | below
+    return asked
 
 
 class _Memory:
     """What is known of each derivation; asked of the store in batches, and only where the plan looks."""
 
-    def __init__(self, order: Sequence[Derivation], knowledge: Knowledge) -> None:
+    def __init__(self, order: Sequence[Derivation], knowledge: Knowledge, asked: Mapping[Digest, Rules]) -> None:
         self._knowledge = knowledge
+        self._asked = asked
         self._resolved = dict(knowledge.resolved_ids([d.id for d in order]))
+        if knowledge.stands is not all_stand:
+            self._forget_fallen(order)
         self._known: dict[Digest, Known | None] = {}
         self._unsure: dict[Digest, Vouch] = {}
         self.cutoffs: list[tuple[Derivation, Digest]] = []
         self._find_cutoffs([d for d in order if d.id not in self._resolved and d.fixed is None])
+
+    def _forget_fallen(self, order: Sequence[Derivation]) -> None:
+        """Forget to what steps resolve that rest on an output that counts no more: what was built upon it falls too.
+
+        What they resolve to is found anew from the inputs that count. A fetch is what its hash says, whoever gave it.
+        """
+        fallen: set[Digest] = set()
+        for derivation in order:
+            below = (reference.derivation for reference in derivation.inputs.values())
+            resolved = self._resolved.get(derivation.id)
+            rests = any(one.id in fallen for one in below if one.fixed is None)
+            if rests or (resolved is not None and not self._stands(derivation, resolved)):
+                fallen.add(derivation.id)
+            if rests:
+                self._resolved.pop(derivation.id, None)
 
     def is_named(self, derivation: Derivation) -> bool:
         """Say whether this very derivation was realised before."""
@@ -262,9 +245,7 @@ class _Memory:
         said = self._vouched(named, asked)
         for key, resolved in asked.items():
             row = rows.get(resolved) if resolved is not None else None
-            if row is not None and not (
-                has_shape(named[key], row.outputs) and self._knowledge.stands(named[key], row.resolved)
-            ):
+            if row is not None and not (has_shape(named[key], row.outputs) and self._stands(named[key], row.resolved)):
                 row = None
             vouch = said.get(key)
             if row is not None and vouch is not None and row.outputs != vouch.outputs:
@@ -287,12 +268,17 @@ class _Memory:
                 pairs[key] = (one, resolved)
         said = self._knowledge.vouched(list(pairs.values()))
         found = {key: said[resolved] for key, (_, resolved) in pairs.items() if resolved in said}
-        self._unsure.update({key: vouch for key, vouch in found.items() if not vouch.is_enough})
-        return {key: vouch for key, vouch in found.items() if vouch.is_enough}
+        enough = {key for key, vouch in found.items() if vouch.suffices(self._asked.get(key, ()))}
+        self._unsure.update({key: vouch for key, vouch in found.items() if key not in enough})
+        return {key: vouch for key, vouch in found.items() if key in enough}
 
-    def lacking(self, derivation: Derivation) -> Vouch | None:
-        """Return what is said of a derivation by fewer than must."""
-        return self._unsure.get(derivation.id)
+    def _stands(self, derivation: Derivation, resolved: Digest) -> bool:
+        return self._knowledge.stands(derivation, resolved, self._asked.get(derivation.id, frozenset()))
+
+    def lacking(self, derivation: Derivation) -> str | None:
+        """Say of whom too few vouch for a derivation; None where nobody does, or enough do."""
+        vouch = self._unsure.get(derivation.id)
+        return None if vouch is None else vouch.lack(self._asked.get(derivation.id, ()))
 
     def _find_cutoffs(self, unnamed: Sequence[Derivation]) -> None:
         """Of those never seen under their id, find the ones whose resolved derivation was realised."""
@@ -361,7 +347,7 @@ def _decide(derivation: Derivation, memory: _Memory, knowledge: Knowledge) -> St
         reason = _build_reason(derivation, memory)
     lacking = memory.lacking(derivation)
     if lacking is not None:
-        reason += f"; {' and '.join(lacking.signers)} alone vouched for it, and {lacking.need} keys must"
+        reason += f"; {lacking}"
     return Step(
         derivation=derivation, action=action, reason=reason, expected_ns=found.duration_ns if found is not None else 0
     )

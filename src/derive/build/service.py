@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from derive.build.execute import Executor, Progress, Silent, free_bytes, store_knowledge
 from derive.build.plan import Action, Plan, Step, make_plan
 from derive.build.substituting import Came, Substitute, with_others
+from derive.cache.standing import standing_in
 from derive.derivations.model import Derivation, Output, Platform, closure
 from derive.errors import HostRefuses, InputErrors, Unavailable
 from derive.operands import Named
@@ -32,14 +34,16 @@ _SANDBOXED = frozenset({"bytecode"}) | _ELSEWHERE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to run: none of it decides a byte. ``no_cache``: nothing is taken from, nor compared with, other machines.
+    """How to run: none of it decides a byte. ``root`` is the project whose trust says what counts of what came.
 
+    ``no_cache``: nothing is taken from, nor compared with, other machines, and what came from them before is built.
     ``executor`` says what runs scripts and compilers: ``buildkit``, or ``buildkit=BUILDER`` with one or more names of
     builders between commas; empty for this machine's own sandbox. One that has a guard in the user's settings is used
     under it. ``on`` are names of executors that steps are placed on; none for all that the user has configured.
     """
 
     jobs: int
+    root: Path | None = None
     offline: bool = False
     keep_failed: bool = False
     no_cache: bool = False
@@ -87,14 +91,24 @@ def named(text: str, platform: Platform | None) -> Named:
     raise InputErrors.one(f"{text!r} is no name, and only what the project declares can be derived", hint=hint)
 
 
-def plan_for(target: Derivation, store: LocalStore, *, whole: bool = False, to_run: bool = True) -> Plan:
-    """Plan a target against a store; what a plan that is ``to_run`` finds there is kept from being collected."""
+def plan_for(
+    target: Derivation,
+    store: LocalStore,
+    root: Path | None,
+    *,
+    whole: bool = False,
+    own: bool = False,
+    to_run: bool = True,
+) -> Plan:
+    """Plan a target against a store; what a plan that is ``to_run`` finds there is kept from being collected.
+
+    What came from caches counts as far as the project at ``root`` believes those who vouched for it. In a plan of the
+    machine's ``own``, as in one that is ``whole``, it is built here.
+    """
     if to_run:
         store.protect(derivation.id for derivation in closure(target))
-    knowledge = store_knowledge(store)
-    if whole:
-        knowledge = with_others(knowledge, Came.of(store, own=True))  # what came from a cache is built here, too
-    return make_plan(target, knowledge, whole=whole)
+    came = Came.of(store, standing_in(root), own=whole or own)
+    return make_plan(target, with_others(store_knowledge(store), came), whole=whole, own=own)
 
 
 def realise(plan: Plan, store: LocalStore, options: Options, progress: Progress | None = None) -> Mapping[str, Output]:
@@ -135,6 +149,7 @@ def executor(
         progress=progress or Silent(),
         keep_failed=options.keep_failed,
         substitute=substitute,
+        judge=standing_in(options.root) if substitute is None else substitute.standing,
         executor=step_executor(options.executor, note) if chosen is None else None,
         placer=_placer(chosen, options, store, note),
     )
@@ -197,22 +212,24 @@ def preflight(plan: Plan, store: LocalStore, options: Options) -> None:
         mirrors = SystemMirrors()
         if not mirrors.archives():
             mirrors.debian()
-    sandboxed = {step.derivation.builder for step in plan.of(Action.BUILD)} & _SANDBOXED
-    chosen = _chosen(options) if sandboxed else None
+    builds = plan.of(Action.BUILD)
+    sandboxed = {step.derivation.builder for step in builds} & _SANDBOXED
+    chosen = _chosen(options) if builds else None
     runs_here = not options.executor and (chosen is None or chosen.here)
     if sandboxed - (frozenset() if runs_here else _ELSEWHERE):
         from derive.sandbox.probe import find_sandbox
 
         find_sandbox()
+    if chosen is not None:
+        from derive.schedule.guards import require_hosts
+
+        require_hosts(builds, chosen)
     if sandboxed & _ELSEWHERE and options.executor:
         from derive.buildkit.choose import require_builders
-        from derive.schedule.guards import require_one
+        from derive.schedule.graph import can_go_elsewhere
 
-        if chosen is not None:
-            require_one(chosen.entries)
-        require_builders(
-            options.executor, {one.derivation.build for one in plan.steps if one.derivation.builder in _ELSEWHERE}
-        )
+        derivations = (step.derivation for step in builds)
+        require_builders(options.executor, {one.build for one in derivations if can_go_elsewhere(one)})
     free = free_bytes(store)
     # What is taken from caches is not counted: its size is a signer's word, and what does not fit is built.
     if plan.fetch_bytes > free:

@@ -81,7 +81,7 @@ def store_place(store: LocalStore, output: Output) -> bytes:
 
 
 def _output(store: LocalStore, derivation: Derivation, name: str, options: Options, progress: Progress) -> Output:
-    return realise(plan_for(derivation, store), store, options, progress)[name]
+    return realise(plan_for(derivation, store, options.root), store, options, progress)[name]
 
 
 def _input_name(role: str) -> str:

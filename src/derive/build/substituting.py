@@ -9,17 +9,21 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from derive.build.agreement import HERE, contradicted
-from derive.build.plan import Knowledge, Vouch, nobody
+from derive.build.answers import is_present, known_of
+from derive.build.knowledge import Knowledge, Rules, Vouch, all_stand, nobody
 from derive.cache.rows import Substitution, drop_substituted, note_substituted, substitutions
+from derive.cache.standing import Standing
 from derive.canonical import Digest
-from derive.derivations.model import Derivation, Output
+from derive.derivations.model import Derivation, Output, parse_output
+from derive.derivations.outputs import fits
 from derive.errors import Unavailable
 from derive.store.database import Realisation
 from derive.store.local import LocalStore
+from derive.trust.policy import OutputRule
 
 
 class Substitute(Protocol):
@@ -34,11 +38,17 @@ class Substitute(Protocol):
     def signers(self, vouch: Vouch) -> Mapping[str, Digest]:
         """Return the ids of the keys that vouch, by name."""
 
-    def agree(self, derivation: Derivation, resolved: Digest, outputs: Mapping[str, Output]) -> None:
-        """Compare what was built here with what others say; raises Contradicted when enough of them say otherwise."""
+    def agree(
+        self, derivation: Derivation, resolved: Digest, outputs: Mapping[str, Output], asked: Iterable[OutputRule] = ()
+    ) -> None:
+        """Compare what was built here with what others say; raises Contradicted when enough of them say otherwise.
 
-    def stands(self, derivation: Derivation, came: Substitution) -> bool:
-        """Say whether what came from a cache once is still vouched for by keys enough that count."""
+        ``asked`` are rules that must hold for that besides the step's own.
+        """
+
+    @property
+    def standing(self) -> Standing:
+        """What judges that which came from a cache once."""
 
     def stop(self) -> None:
         """End every transfer at its next piece."""
@@ -58,26 +68,39 @@ class PlanAgain(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """What of a store came from caches, and which of it counts: in a run that takes none, none does where ``own``."""
+    """What of a store came from caches, and who says which of it still counts; in a run of its ``own``, none does.
+
+    ``asked`` are rules that a plan has for derivations besides their own, by id.
+    """
 
     store: LocalStore
     found: Mapping[Digest, Substitution]
-    substitute: Substitute | None = None
+    judge: Standing
     own: bool = False
+    asked: Mapping[Digest, Rules] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, store: LocalStore, substitute: Substitute | None = None, *, own: bool = False) -> Came:
+    def of(cls, store: LocalStore, judge: Standing, *, own: bool = False) -> Came:
         """Ask the store once."""
-        return cls(store, substitutions(store.database), substitute, own)
+        return cls(store, substitutions(store.database), judge, own)
 
-    def stands(self, derivation: Derivation, resolved: Digest) -> bool:
-        """Say whether what was realised under a resolved id may be taken as it is."""
+    def takes(self, derivation: Derivation, row: Realisation) -> bool:
+        """Say whether what was realised before is present, and may be taken as it is."""
+        outputs = known_of(row).outputs
+        return (
+            self.stands(derivation, row.resolved, self.asked.get(derivation.id, frozenset()))
+            and fits(derivation, outputs)
+            and all(is_present(self.store, output) for output in outputs.values())
+        )
+
+    def believes(self, derivation: Derivation, vouch: Vouch) -> bool:
+        """Say whether enough vouch for what a step gives."""
+        return vouch.suffices(self.asked.get(derivation.id, ()))
+
+    def stands(self, derivation: Derivation, resolved: Digest, asked: Rules = frozenset()) -> bool:
+        """Say whether what was realised under a resolved id may be taken as it is, where ``asked`` has to hold too."""
         came = self.found.get(resolved)
-        if came is None:
-            return True
-        if self.own:
-            return False
-        return self.substitute is None or self.substitute.stands(derivation, came)
+        return came is None or (not self.own and self.judge.stands(derivation, came, asked))
 
     def compare(self, derivation: Derivation, row: Realisation, outputs: Mapping[str, Output]) -> str | None:
         """Compare what was built now with what had come from a cache; return what a person should know of it.
@@ -88,12 +111,9 @@ class Came:
         came = self.found.get(row.resolved)
         if came is None or row.outputs == {name: str(output) for name, output in outputs.items()}:
             return None
-        from derive.derivations.model import parse_output
-        from derive.derivations.outputs import fits
-
         said = {name: parse_output(text) for name, text in row.outputs.items()}
         # What no such step gives was never used: what is said of it now is compared where others are asked.
-        if fits(derivation, said) and (self.substitute is None or self.substitute.stands(derivation, came)):
+        if fits(derivation, said) and self.judge.stands(derivation, came):
             raise contradicted(derivation.name, row.resolved, ((HERE, outputs), (", ".join(came.signers), said)))
         who = ", ".join(came.signers)
         return f"{derivation.name}: what had come from {came.cache} by the word of {who} was something else: replaced"
@@ -104,10 +124,12 @@ class Came:
             drop_substituted(self.store.database, resolved)
 
 
-def with_others(knowledge: Knowledge, came: Came) -> Knowledge:
-    """Return the store's answers joined with what other machines vouch for."""
-    vouched = nobody if came.substitute is None else came.substitute.vouched
-    return replace(knowledge, vouched=vouched, stands=came.stands)
+def with_others(knowledge: Knowledge, came: Came, substitute: Substitute | None = None) -> Knowledge:
+    """Return the store's answers as far as they count, joined with what other machines vouch for."""
+    vouched = nobody if substitute is None else substitute.vouched
+    if substitute is None and not came.found:
+        return knowledge  # nobody's word is asked for
+    return replace(knowledge, vouched=vouched, stands=came.stands if came.found else all_stand, rule=came.judge.rule)
 
 
 def note_came(store: LocalStore, derivation: Derivation, vouch: Vouch, cache: str, keys: Mapping[str, Digest]) -> None:

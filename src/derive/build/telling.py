@@ -18,8 +18,8 @@ class Progress(Protocol):
     def begin(self, plan: Plan, expected_ns: int | None) -> None:
         """The plan starts; how long it may take is None where no past run tells."""
 
-    def started(self, derivation: Derivation) -> None:
-        """A step starts."""
+    def started(self, derivation: Derivation, where: str | None = None) -> None:
+        """A step starts: at an executor elsewhere, or on this machine, which is no ``where``."""
 
     def finished(self, derivation: Derivation, outcome: str, duration_ns: int) -> None:
         """A step ended.
@@ -47,7 +47,7 @@ class Silent:
     def begin(self, plan: Plan, expected_ns: int | None) -> None:
         """Show nothing."""
 
-    def started(self, derivation: Derivation) -> None:
+    def started(self, derivation: Derivation, where: str | None = None) -> None:
         """Show nothing."""
 
     def finished(self, derivation: Derivation, outcome: str, duration_ns: int) -> None:

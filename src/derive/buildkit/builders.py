@@ -9,6 +9,7 @@ from __future__ import annotations
 from derive.buildkit.client import INSTALL, STOPPED, docker_client, held_for
 from derive.buildkit.inspected import Address, Builder, Node, read_builder
 from derive.errors import DeriveError, HostRefuses, InputErrors, Unavailable
+from derive.words import near
 
 __all__ = ["Address", "Builder", "Node", "find_builder", "usable_builder"]
 
@@ -37,7 +38,8 @@ def find_builder(name: str = "", *, within_s: float = ANSWER_S) -> Builder:
         try:
             said = run([*command, "buildx", "inspect", *([name] if name else [])])
         except DockerException as error:
-            raise _refusal(name, error.return_code, error.stderr or str(error), within_s) from error
+            refused = _refusal(name, error.return_code, error.stderr or str(error), within_s)
+            raise refused or _unknown(name, _names(command)) from error
     found = read_builder(str(said), is_current=not name)
     if not found.name and not found.nodes:
         lines = str(said).strip().splitlines()[-3:]
@@ -77,7 +79,26 @@ def _nodes(builder: Builder) -> tuple[str, ...]:
     return (*rows, *(f"said      {node.error}" for node in builder.nodes if node.error))
 
 
-def _refusal(name: str, status: int, said: str, within_s: float) -> DeriveError:
+def _names(command: list[str]) -> list[str]:
+    """Return the names of the builders that there are, none where buildx does not say."""
+    from python_on_whales.exceptions import DockerException
+    from python_on_whales.utils import run
+
+    try:
+        said = run([*command, "buildx", "ls", "--format", "{{.Builder.Name}}"])
+    except DockerException:
+        return []
+    return list(dict.fromkeys(str(said).split()))  # one line for the builder, one for each of its nodes
+
+
+def _unknown(name: str, names: list[str]) -> InputErrors:
+    hint = near(name, names) or "docker buildx ls lists those that there are"
+    detail = [f"known     {', '.join(names)}"] if names else []
+    return InputErrors.one(f"buildx knows no builder {name!r}", detail=detail, hint=hint)
+
+
+def _refusal(name: str, status: int, said: str, within_s: float) -> DeriveError | None:
+    """Return what is raised where buildx does not say what a builder is; None where there is none of that name."""
     label = f"builder {name}" if name else "the current builder"
     if status == STOPPED:
         return Unavailable(f"{label} does not answer within {within_s:g} s")
@@ -87,6 +108,5 @@ def _refusal(name: str, status: int, said: str, within_s: float) -> DeriveError:
     if status in _NOT_STARTED:
         return HostRefuses("docker's plugin buildx on this machine cannot be started", detail=lines, hint=INSTALL)
     if name and "no builder" in said:
-        hint = f"docker buildx ls names those that there are; make one: {_CREATE.replace('NAME', name)}"
-        return InputErrors.one(f"buildx knows no builder {name!r}", where="--executor", hint=hint)
+        return None
     return Unavailable(f"buildx does not say what {label} is", detail=lines)

@@ -7,6 +7,7 @@ Edge: runs Docker's command.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from derive.buildkit.builders import usable_builder
 from derive.errors import DeriveError, InputErrors
@@ -45,8 +46,9 @@ def require_builders(text: str, platforms: Iterable[str]) -> None:
         for name in chosen_builders(text):
             try:
                 usable_builder(name, platform)
-            except InputErrors:
-                raise
+            except InputErrors as error:
+                problems = [replace(one, where="--executor") for one in error.problems()]
+                raise InputErrors(problems) from error
             except DeriveError as error:
                 refusal = error
             else:

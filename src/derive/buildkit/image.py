@@ -29,6 +29,9 @@ OUTPUT: Mapping[str, str] = MappingProxyType({"type": "oci", "rewrite-timestamp"
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """What BuildKit sets where an image sets no PATH; an engine does so as well, when it starts a container."""
 
+LAYERS = "layers"
+"""The folder of an exported image's layers, an OCI layout of one image for each."""
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -115,15 +118,21 @@ def _list(arguments: Sequence[str]) -> str:
     return json.dumps(list(arguments), ensure_ascii=False)
 
 
-def starter(name: str, platform: str, places: Mapping[str, str]) -> str:
-    """Return the shell script that has buildx build an exported image; ``places`` are what its contexts are."""
+def starter(name: str, platform: str, contexts: Mapping[str, Digest]) -> str:
+    """Return the shell script that has buildx build an exported image; ``contexts`` are images of the layout beside it.
+
+    It stays in the folder where it is started, so that paths in its arguments mean what they say.
+    """
     result = ",".join(f"{key}={value}" for key, value in {**OUTPUT, "dest": f"{name}.oci.tar"}.items())
     return _STARTER.format(
         name=name,
         platform=platform,
         result=result,
         arguments="".join(f"  --build-arg {key}={value} \\\n" for key, value in BUILD_ARGUMENTS.items()),
-        contexts="".join(f"  --build-context {context}={place} \\\n" for context, place in places.items()),
+        contexts="".join(
+            f'  --build-context "{context}=oci-layout://$here/{LAYERS}@{image}" \\\n'
+            for context, image in contexts.items()
+        ),
     )
 
 
@@ -137,15 +146,23 @@ def readme(name: str, platform: str, native: Digest) -> str:
 _STARTER = """\
 #!/bin/sh
 # Builds the image {name}; arguments go to docker buildx build, such as --builder NAME or --tag NAME.
+# The engine of a Docker context is named otherwise: DOCKER_CONTEXT=NAME sh build.sh
 # OUTPUT says where to, as the option --output does; keep rewrite-timestamp=true in it.
-cd "$(dirname "$0")" || exit
+# Paths in it, and in arguments, are those of the folder where this is started.
+here=$(dirname "$0") || exit
+case $here in
+*[:@]*)
+  echo "$here: buildx takes what follows ':' or '@' for a tag or a digest: start this from inside, or move it" >&2
+  exit 2
+  ;;
+esac
 exec docker buildx build \\
   --platform {platform} \\
 {arguments}\
 {contexts}\
   --provenance=false \\
   --output "${{OUTPUT:-{result}}}" \\
-  "$@" .
+  "$@" "$here"
 """
 
 _README = """\
@@ -159,9 +176,15 @@ Build it:
 
     sh build.sh
 
-That writes `{name}.oci.tar`. To send it to a registry instead:
+That writes `{name}.oci.tar` into the folder where you are, as relative paths in `OUTPUT` are, too. To send it to a
+registry instead:
 
     OUTPUT=type=registry,rewrite-timestamp=true sh build.sh --tag REGISTRY/{name}
+
+On a builder by name, and on the engine of a Docker context, which is named otherwise:
+
+    sh build.sh --builder NAME
+    DOCKER_CONTEXT=NAME sh build.sh
 
 Nothing is fetched and nothing is run, so any builder builds it for any platform. It needs docker with the plugin buildx
 0.13 or newer, and BuildKit 0.13 or newer: a builder of the driver docker-container, or Docker's own where it keeps

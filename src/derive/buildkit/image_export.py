@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from derive.buildkit.contexts import MANIFEST, Contexts
-from derive.buildkit.image import readme, starter
+from derive.buildkit.image import LAYERS, readme, starter
 from derive.buildkit.image_build import Assembly, assembly
 from derive.canonical import Digest, Json, encode
 from derive.errors import Corrupt, HostRefuses, InputErrors, expected_got
@@ -25,9 +25,6 @@ from derive.images.oci import INDEX_TYPE, LAYOUT, NAME_ANNOTATION
 from derive.oci.tree import image_documents
 from derive.store.local import LocalStore
 from derive.trees.materialise import remove_folder
-
-LAYERS = "layers"
-"""The folder of the layers, an OCI layout of one image for each."""
 
 
 def check_folder(folder: Path) -> None:
@@ -99,9 +96,8 @@ def _write(store: LocalStore, made: Assembly, folder: Path) -> None:
     (folder / LAYERS / "oci-layout").write_bytes(LAYOUT)
     (folder / LAYERS / "index.json").write_bytes(index)
     (folder / "Dockerfile").write_text(made.text)
-    places = {context: f"oci-layout://{LAYERS}@{image}" for context, image in made.contexts.items()}
     start = folder / "build.sh"
-    start.write_text(starter(made.name, made.platform, places))
+    start.write_text(starter(made.name, made.platform, made.contexts))
     start.chmod(0o755)
     (folder / "README.md").write_text(readme(made.name, made.platform, made.native))
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from derive.cache.editing import without_table
 from derive.errors import InputErrors, Problem
 from derive.net.places import display
-from derive.oci.reference import parse_repository
+from derive.oci.reference import names_host, parse_repository
 from derive.toml import key_path, read_settings
 from derive.toml_text import toml_line
 
@@ -55,6 +55,10 @@ def parse_place(text: str, registry: str | None) -> tuple[str, str]:
     """
     scheme, separator, rest = text.partition("://")
     if not separator:
+        if names_host(text):
+            shown = display(f"http://{text}")
+            hint = f"write {shown}, or https:// where the registry speaks TLS"
+            raise InputErrors.one(f"neither http:// nor https:// before {shown.partition('://')[2]!r}", hint=hint)
         if registry is None:
             raise InputErrors.one(f"no registry is named for {text!r}", hint=_FORM)
         return registry.rstrip("/"), parse_repository(text)
@@ -64,6 +68,9 @@ def parse_place(text: str, registry: str | None) -> tuple[str, str]:
         raise InputErrors.one("the registry is named twice", where="--registry", hint=_FORM)
     if not _is_registry(url):
         raise InputErrors.one(f"not an http or https URL of a registry: {display(url)!r}", hint=_FORM)
+    if not path.strip("/"):
+        hint = f"write {display(url)}/team/cache: a cache is one repository of a registry"
+        raise InputErrors.one(f"no repository after {display(url)}", hint=hint)
     return url, parse_repository(path.rstrip("/"))
 
 

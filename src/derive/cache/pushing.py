@@ -112,11 +112,12 @@ def push(
     key: SigningKey,
     trusted: Mapping[str, PublicKey],
     progress: Progress,
-    expect: Callable[[int, int], None],
+    count: Callable[[int, int], None],
 ) -> PushedCache:
     """Send outputs, then sign for them.
 
-    ``trusted`` are the keys that count here, by name: what was seen of their logs is signed along.
+    ``trusted`` are the keys that count here, by name: what was seen of their logs is signed along. ``count`` is told
+    how many outputs of how many that were not there have come.
 
     Raises:
         CheckFailed: when one of the logs there cannot be right.
@@ -135,7 +136,7 @@ def push(
                 detail=[f"key       {alarms[0].key}", *alarms[0].detail],
                 hint="derive cache status says more; docs/trust.md says what it means",
             )
-        sender = Sender(store=store, remote=remote, progress=progress, expect=expect)
+        sender = Sender(store=store, remote=remote, progress=progress, count=count)
         sender.send(found.outputs, found.images)
         said = rows.claimed(database, place, key.public.id, (claim.resolved for claim in found.claims))
         new = [claim for claim in found.claims if claim.resolved not in said]

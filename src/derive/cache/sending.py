@@ -87,13 +87,14 @@ class Sent:
 
 @dataclass(slots=True, kw_only=True)
 class Sender:
-    """Sends outputs of one store to one repository."""
+    """Sends outputs of one store to one repository; ``count`` is told how many of how many that it lacked are there."""
 
     store: LocalStore
     remote: Remote
     progress: Progress
-    expect: Callable[[int, int], None] = lambda _blobs, _size: None
+    count: Callable[[int, int], None] = lambda _there, _all: None
     sent: Sent = field(default_factory=Sent)
+    _absent: int = 0
     _known: set[Digest] = field(default_factory=set)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
@@ -107,7 +108,9 @@ class Sender:
         tags = at_once(self.remote, lambda one: self.remote.manifest(output_tag(one)), outputs)
         absent = [one for one, there in zip(outputs, tags, strict=True) if there is None]
         self.sent.there += len(outputs) - len(absent)
+        self._absent = len(absent)
         if absent:
+            self.count(0, len(absent))
             self._blob(Held({EMPTY_DESCRIPTOR.digest: EMPTY}), EMPTY_DESCRIPTOR)
         for start in range(0, len(absent), _AT_A_TIME):
             self._send_some(absent[start : start + _AT_A_TIME], images)
@@ -117,7 +120,6 @@ class Sender:
         flats = {one: self._named(one, image=one in images) for one in outputs if isinstance(one, FlatOutput)}
         tasks = [(one, group) for one, listing in trees.items() for group in groups_of(listing)]
         blobs = {blob.digest: blob for found in flats.values() for blob in found}
-        self.expect(len(tasks) + len(blobs), sum(g.size for _, g in tasks) + sum(blob.size for blob in blobs.values()))
         at_once(self.remote, lambda blob: self._blob(self.store, blob), list(blobs.values()))
         done = at_once(self.remote, lambda task: self._group(task[1]), tasks)
         packs: dict[Output, dict[Digest, Descriptor]] = {one: {} for one in trees}
@@ -186,6 +188,7 @@ class Sender:
         self.remote.put_manifest(output_tag(output), MANIFEST_TYPE, output_manifest(output, blobs))
         with self._guard:
             self.sent.outputs += 1
+            self.count(self.sent.outputs, self._absent)
 
     def _blob(self, source: LocalStore | Held | _Slice, blob: Descriptor) -> None:
         """Send a blob that the repository lacks."""

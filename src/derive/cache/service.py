@@ -16,7 +16,6 @@ from derive.cache.substitute import Substitutes
 from derive.canonical import Digest
 from derive.errors import InputErrors
 from derive.store.local import LocalStore
-from derive.trust.policy import Policy
 
 
 def substitutes_of(
@@ -65,15 +64,3 @@ def one_cache(name: str | None) -> CacheConfig:
     message = "there are several caches" if name is None else f"there is no cache named {name!r}"
     hint = near(name or "", [one.name for one in caches]) or "name one of them"
     raise InputErrors.one(message, detail=[f"there are {names}"], hint=hint)
-
-
-def ended(store: LocalStore, policy: Policy | None) -> bool:
-    """Say whether anything in the store came by the word of a key that does not count any more."""
-    from derive.cache.rows import substitutions
-
-    found = substitutions(store.database)
-    if not found or policy is None:
-        return False
-    gone = policy.revoked | revoked_here()
-    counting = {key.id for key in policy.keys.values()} - gone
-    return any(not counting.issuperset(one.signers.values()) for one in found.values())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache as remembered
@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Self
 
 from derive.build.agreement import HERE, contradicted
 from derive.build.execute import free_bytes, is_present, known_of, store_knowledge
-from derive.build.plan import Knowledge, Plan, Step, Vouch
+from derive.build.knowledge import Knowledge, Vouch
+from derive.build.plan import Plan, Step
 from derive.build.substituting import Came, NotBrought, with_others
 from derive.cache import rows
 from derive.cache.config import CacheConfig
-from derive.cache.rows import Substitution
+from derive.cache.standing import Belief, Standing
 from derive.cache.vouching import counting_keys, vouch_of
 from derive.cache.worth import all_present, limit_ns, too_large, too_slow
 from derive.canonical import Digest
@@ -34,7 +35,7 @@ from derive.errors import Corrupt, DeriveError, HostRefuses, Interrupted, Upstre
 from derive.net.failures import Broken, Failure, Gone, Refused, Skipped
 from derive.store.local import LocalStore
 from derive.trust.keys import PublicKey
-from derive.trust.policy import Policy
+from derive.trust.policy import OutputRule, Policy
 from derive.words import count_text, duration_text, size_text
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Substitutes:
     ) -> None:
         self._store = store
         self._policy = policy
+        self.standing = Standing(lambda: Belief(policy=policy, revoked=revoked))
         self._keys = counting_keys(policy, revoked)
         self._note = note
         self._offline = offline
@@ -145,7 +147,7 @@ class Substitutes:
 
     def knowledge(self) -> Knowledge:
         """Return the store's answers with what the caches vouch for."""
-        return with_others(store_knowledge(self._store), Came.of(self._store, self))
+        return with_others(store_knowledge(self._store), Came.of(self._store, self.standing), self)
 
     def vouched(self, pairs: Sequence[tuple[Derivation, Digest]]) -> Mapping[Digest, Vouch]:
         """Return what keys that count say of steps and can be; raises Contradicted when two of them say two things."""
@@ -213,25 +215,21 @@ class Substitutes:
         """Return the ids of the keys that vouch, by name."""
         return {name: self._policy.keys[name].id for name in vouch.signers}
 
-    def agree(self, derivation: Derivation, resolved: Digest, outputs: Mapping[str, Output]) -> None:
+    def agree(
+        self, derivation: Derivation, resolved: Digest, outputs: Mapping[str, Output], asked: Iterable[OutputRule] = ()
+    ) -> None:
         """Compare what was built here with what others say; raises Contradicted when enough of them say otherwise."""
         vouch = self._said([(derivation, resolved)]).get(resolved)
         if vouch is None or dict(vouch.outputs) == dict(outputs):
             return
         who = ", ".join(vouch.signers)
-        if vouch.is_enough:
+        if vouch.suffices(asked):
             raise contradicted(derivation.name, resolved, ((HERE, outputs), (who, vouch.outputs)))
         with self._guard:
             is_new = resolved not in self._doubted
             self._doubted.add(resolved)
         if is_new:
             self._note(f"{derivation.name} came out otherwise than {who} alone says: one of the two builders is wrong")
-
-    def stands(self, derivation: Derivation, came: Substitution) -> bool:
-        """Say whether what came from a cache is still vouched for by keys enough that count."""
-        rule = self._policy.rule_for(derivation.name, derivation.builder)
-        counting = {self._keys[key] for key in came.signers.values() if key in self._keys}
-        return len(counting.intersection(rule.keys)) >= rule.threshold
 
     def stop(self) -> None:
         """End every transfer at its next piece, and close the connections; what is asked next opens others."""

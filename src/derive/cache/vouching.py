@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from derive.build.agreement import contradicted
-from derive.build.plan import Vouch
+from derive.build.knowledge import Vouch
 from derive.canonical import Digest
 from derive.derivations.model import Output
 from derive.trust.policy import Policy

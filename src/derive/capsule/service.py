@@ -213,7 +213,7 @@ def _root(known: Known, store: LocalStore, options: Options, progress: Progress 
         detail = expected_got(known.release.engine.derivations[platform], target.id)
         hint = "leave its root out, or run this with that engine"
         raise InputErrors.one("the engine at hand builds another root than the release names", detail=detail, hint=hint)
-    output = realise(plan_for(target, store), store, options, progress)["out"]
+    output = realise(plan_for(target, store, options.root), store, options, progress)["out"]
     return Input(use=Use(kind=ROOT, name=platform), output=output)
 
 

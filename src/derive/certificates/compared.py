@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from derive.build.plan import Known
+from derive.build.knowledge import Known
 from derive.canonical import Digest, Json
 from derive.derivations.model import Derivation, Output, Platform
 

@@ -263,3 +263,15 @@ def lacking(standing: Standing) -> tuple[str, ...]:
         for platform, names in sorted(standing.counted.items())
         if len(names) < standing.need
     )
+
+
+def unnamed(standing: Standing) -> tuple[str, ...]:
+    """Say of each certificate that is not used, and of each file that is none, why that is so."""
+    found = {one.file: one.why for one in standing.unread}
+    for one in standing.judged:
+        if one.held.digest not in standing.used:
+            signers = (f"signed by {each.name or each.key.short}: {each.why}" for each in one.signed)
+            otherwise = f"{' and '.join(one.builders)} says otherwise of {', '.join(one.contradicts)}"
+            why = otherwise if one.builders and one.contradicts else one.elsewhere
+            found[one.held.file] = why or "; ".join(signers) or "nobody signed it"
+    return tuple(f"{file}: {why}" for file, why in sorted(found.items()))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, note, project_of, store_folder, table, wants_json
+from derive.cli.console import answer, answer_record, note, project_of, store_folder, table, wants_json
+from derive.cli.running import options_of
 from derive.errors import InputErrors
 from derive.store.local import LocalStore
 from derive.words import count_text, size_text
@@ -94,13 +95,12 @@ def _certificate(
     import os
     import time
 
-    from derive.build.service import Options
     from derive.certificates.host import host_here
     from derive.certificates.image import certify_image
     from derive.cli.progress import progress_for_stderr
 
     host = host_here(facts.image, os.environ)
-    options = Options(jobs=jobs_of(args))
+    options = options_of(args)
     return certify_image(project_of(args), store, facts, keys, host, int(time.time()), options, progress_for_stderr())
 
 

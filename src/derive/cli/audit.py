@@ -10,12 +10,14 @@ import os
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from derive.cli.colour import wants_colour
 from derive.cli.console import answer, answer_record, jobs_of, note, project_root, store_folder, wants_json
 from derive.cli.options import something
+from derive.cli.running import options_of
 from derive.errors import InputErrors
 
 if TYPE_CHECKING:
@@ -99,7 +101,6 @@ def _subject(args: argparse.Namespace) -> Subject:
 def _wanted(args: argparse.Namespace, subject: Subject) -> tuple[Wanted, Options]:
     from derive.audit.service import Wanted
     from derive.audit.subject import release_of
-    from derive.build.service import Options
     from derive.engine.service import own_platform
 
     store, release = store_folder(args), release_of(subject)
@@ -115,7 +116,8 @@ def _wanted(args: argparse.Namespace, subject: Subject) -> tuple[Wanted, Options
     )
     # A capsule that has what the engine is made of needs no network, and is not to wait for any.
     is_whole = subject.document is not None and own_platform() in subject.document.engine
-    return wanted, Options(jobs=jobs_of(args), offline=args.offline or is_whole)
+    options = options_of(args)
+    return wanted, replace(options, offline=options.offline or is_whole)
 
 
 def _audits(args: argparse.Namespace) -> Path:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, note, project_root, store_folder, wants_json
+from derive.cli.console import answer, answer_record, note, project_root, store_folder, wants_json
 from derive.cli.options import something
+from derive.cli.running import options_of
 from derive.errors import InputErrors, Interrupted
 from derive.store.local import LocalStore
 
@@ -63,14 +64,13 @@ def run(args: argparse.Namespace) -> int:
     from derive.bisect.model import run_line
     from derive.bisect.run import Bisection
     from derive.bisect.sides import default_image, read_state
-    from derive.build.service import Options
 
     if not args.words and not args.dry_run:
         raise InputErrors.one("no command to judge by", hint="give one: derive bisect A B -- COMMAND")
     with LocalStore(store_folder(args)) as store:
         states = [read_state(text, lambda: project_root(args), store.root) for text in (args.before, args.after)]
         image = args.image or default_image(states[0], states[1])
-        options = Options(jobs=jobs_of(args), offline=args.offline)
+        options = options_of(args)
         found = Compositions((states[0], states[1]), store, options, image, args.platform)
 
         def say(number: int, ran: Ran, remaining: int) -> None:

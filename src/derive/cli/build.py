@@ -44,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
         return print_plan(args)
     from derive.build.deriving import derive_outputs
+    from derive.build.images import preflight_check
     from derive.build.service import evaluate
     from derive.cli.progress import progress_for_stderr
 
@@ -51,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
     target = evaluate(project, args.name, args.platform)
     with LocalStore(store_folder(args)) as store:
         options = running_of(args)
+        if args.check:
+            preflight_check(target, store, options)
         outputs = derive_outputs(target, store, options, progress_for_stderr(), project.root, whole=args.check)
         differences = _check(target, store, options) if args.check else ()
         out = outputs["out"]

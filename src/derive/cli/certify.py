@@ -10,8 +10,9 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, note, project_root, store_folder, table, wants_json
+from derive.cli.console import answer, answer_record, note, project_root, store_folder, table, wants_json
 from derive.cli.options import something
+from derive.cli.running import options_of
 from derive.errors import InputErrors
 from derive.words import count_text, duration_text
 
@@ -93,7 +94,6 @@ def _known(root: Path, release: str) -> Known:
 
 
 def _sign(args: argparse.Namespace, root: Path, known: Known) -> int:
-    from derive.build.service import Options
     from derive.certificates.gather import require_counting
     from derive.certificates.host import host_here
     from derive.certificates.service import certify_release
@@ -101,7 +101,8 @@ def _sign(args: argparse.Namespace, root: Path, known: Known) -> int:
     from derive.trust.keyring import user_keyring
 
     keys = user_keyring().usable(args.key)
-    strangers = require_counting(root, keys)
+    for key in require_counting(root, keys):  # said before hours of work, not after them
+        note(f"the key {key} is no builder's here: what it signs counts once `builders` of [tool.derive.trust] name it")
     done = certify_release(
         root,
         known,
@@ -110,7 +111,7 @@ def _sign(args: argparse.Namespace, root: Path, known: Known) -> int:
         keys,
         host_here(known.digest, os.environ),
         int(time.time()),
-        Options(jobs=jobs_of(args), offline=args.offline),
+        options_of(args),
         progress_for_stderr(),
         attach=args.attach,
     )
@@ -126,8 +127,6 @@ def _sign(args: argparse.Namespace, root: Path, known: Known) -> int:
     for one in done.found:
         ago = f", {duration_text(one.age_s * 1_000_000_000)} ago" if one.age_s else ""
         note(f"derived {one.image.digest} for {one.platform}, {count_text(one.image.steps, 'step')} twice{ago}")
-    for key in strangers:
-        note(f"the key {key} is no builder's here, and does not count until [tool.derive.trust] names it as one")
     note(f"commit it: git add {' '.join(shown)} && git commit -m 'Certify {known.name}'")
     return 0
 

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, note, store_folder, table, wants_json
+from derive.cli.console import answer, answer_record, note, store_folder, table, wants_json
+from derive.cli.running import options_of
 from derive.errors import HostRefuses, InputErrors
 from derive.words import count_text
 
@@ -32,7 +33,6 @@ def compare_builders(
     args: argparse.Namespace, builders: Sequence[Builder], root: Path, known: Known, platforms: Sequence[Platform]
 ) -> int:
     """Derive by each, compare, sign where all agree and keys are given; return 0 where they agree, 1 where not."""
-    from derive.build.service import Options
     from derive.certificates.gather import require_counting
     from derive.certificates.host import host_here
     from derive.certificates.service import certify_by
@@ -40,7 +40,8 @@ def compare_builders(
     from derive.trust.keyring import user_keyring
 
     keys = user_keyring().usable(args.key) if args.key else ()
-    strangers = require_counting(root, keys)
+    for key in require_counting(root, keys):  # said before hours of work, not after them
+        note(f"the key {key} is no builder's here: what it signs counts once `builders` of [tool.derive.trust] name it")
     host = host_here(known.digest, os.environ)
     store = store_folder(args)
     with _folder(args.keep, store) as folder:
@@ -54,7 +55,7 @@ def compare_builders(
             keys,
             host,
             int(time.time()),
-            Options(jobs=jobs_of(args), offline=args.offline),
+            options_of(args),
             progress_for_stderr(),
             note,
         )
@@ -71,8 +72,6 @@ def compare_builders(
         _tell_difference(known, done.agreed, done.agreed.first, kept=args.keep)
         return 1
     _tell(known, done, files)
-    for key in strangers:
-        note(f"the key {key} is no builder's here, and does not count until [tool.derive.trust] names it as one")
     return 0
 
 

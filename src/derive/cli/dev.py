@@ -6,11 +6,13 @@ Edge: the store, folders of this machine, standard streams.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer_record, jobs_of, project_of, store_folder, wants_json
+from derive.cli.console import answer_record, project_of, store_folder, wants_json
 from derive.cli.options import something
 from derive.cli.outputs import answer_beside
+from derive.cli.running import options_of
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -47,14 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Derive, answer with the digest."""
     from derive.build.dev import derive_dev_image, parse_work_trees
-    from derive.build.service import Options
     from derive.cli.progress import progress_for_stderr
 
     say = answer_beside(args, args.output)
     trees = parse_work_trees(args.overlay)
     project = project_of(args)
     name = project.settings.default_image if args.name is None else args.name
-    options = Options(jobs=jobs_of(args), offline=args.offline, keep_failed=args.keep_failed)
+    options = replace(options_of(args), keep_failed=args.keep_failed)
     with LocalStore(store_folder(args)) as store:
         done = derive_dev_image(project, name, args.platform, trees, store, options, progress_for_stderr())
         if args.output:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, project_root, store_folder, table, wants_json
+from derive.cli.console import answer, answer_record, project_root, store_folder, table, wants_json
+from derive.cli.running import options_of
 from derive.errors import InputErrors
 from derive.store.local import LocalStore
 
@@ -68,11 +69,10 @@ def _known_by(files: Mapping[str, bytes]) -> dict[str, Json]:
 
 
 def _derived(args: argparse.Namespace, files: Mapping[str, bytes], platform: Platform, store: LocalStore) -> TreeOutput:
-    from derive.build.service import Options
     from derive.cli.progress import progress_for_stderr
     from derive.engine.service import derive_engine
 
-    options = Options(jobs=jobs_of(args), offline=args.offline)
+    options = options_of(args)
     return derive_engine(files, platform, store, options, progress_for_stderr())
 
 

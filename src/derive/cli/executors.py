@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, note, store_folder, table, wants_json
+from derive.words import count_text
 
 if TYPE_CHECKING:
     import argparse
@@ -32,13 +33,18 @@ def run(args: argparse.Namespace) -> int:
     """Ask all of them at once, and answer with the table; 1 where one takes no steps now."""
     from derive.net.user import user_config
     from derive.schedule.choose import choose, configured, measured
+    from derive.schedule.model import HERE
     from derive.schedule.seen import see
     from derive.store.local import LocalStore
 
-    choose(args.names, os.environ)  # which says what is wrong with the names
-    entries = [one for one in configured(os.environ) if not args.names or one.name in args.names]
+    choose(args.names, os.environ, option="NAME")  # which says what is wrong with the names
+    names = set(args.names)
+    entries = [
+        one for one in configured(os.environ) if not names or one.name in names or (one.is_here and HERE in names)
+    ]
     if not entries:
-        note(f"no executor is configured: write [executors.NAME] in {user_config(os.environ)}")
+        what = "this machine has no table of its own, and needs none" if names else "no executor is configured"
+        note(f"{what}: write [executors.NAME] in {user_config(os.environ)}")
     with LocalStore(store_folder(args), reading=True) as store:
         found = see(entries, measured(store) if entries else {})
     if wants_json(args):
@@ -69,4 +75,4 @@ def _speed(one: Seen) -> str:
 def _now(one: Seen) -> str:
     if not one.is_ready:
         return "; ".join(one.problems)
-    return "ready" if one.verdict is None else f"idle, {one.verdict.jobs} jobs"
+    return "ready" if one.verdict is None else f"idle, {count_text(one.verdict.jobs, 'job')}"

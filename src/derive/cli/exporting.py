@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.cli.console import jobs_of, note
+from derive.cli.console import note
+from derive.cli.running import options_of
 
 if TYPE_CHECKING:
     import argparse
@@ -66,18 +67,18 @@ def derived_image(args: argparse.Namespace, project: Project, store: LocalStore)
         InputErrors: when no image has that name; else what its steps raise.
     """
     from derive.build.images import derive_image
-    from derive.build.memo import memo_key, recall
-    from derive.build.service import Options, named
+    from derive.build.memo import memo_key, recall, remember
+    from derive.build.service import named
     from derive.cli.progress import progress_for_stderr
 
     wanted = named(args.name or project.settings.default_image, args.platform)
     key = memo_key(project, wanted.name, wanted.platform)
     store.protect(())  # a collection must not take what is about to be read
-    manifest = recall(store, key)
+    manifest = recall(store, key, project.root)
     if manifest is None:
-        options = Options(jobs=jobs_of(args), offline=args.offline)
+        options = options_of(args)
         manifest = derive_image(project, wanted.name, wanted.platform, store, options, progress_for_stderr()).manifest
-        store.database.set_memo(key, manifest.hex)
+        remember(store, key, project.root, manifest)
     return wanted.name, wanted.platform, manifest
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.build.memo import keep_recalled, memo_key, recall
+from derive.build.memo import keep_recalled, memo_key, recall, remember
 from derive.cli.console import answer_record, note, project_of, store_folder, wants_json
 from derive.cli.exporting import assembled, backend_option
 from derive.cli.options import something
@@ -63,7 +63,8 @@ def run(args: argparse.Namespace) -> int:
         key = memo_key(project, name, platform)
         if args.output or args.backend:
             store.protect(())  # a collection must not take what is about to be written out, or sent
-        manifest = None if args.check or _came_by_ended_keys(store, project) else recall(store, key)
+        anew = args.check or (args.no_cache and store.database.has_substituted())
+        manifest = None if anew else recall(store, key, project.root)
         if manifest is not None:
             keep_recalled(store, name, manifest)
         else:
@@ -77,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
                     answer_record("image", name, {"digest": str(done.manifest), "differences": differences})
                 return 1
             manifest = done.manifest
-            store.database.set_memo(key, manifest.hex)
+            remember(store, key, project.root, manifest)
         more: Mapping[str, Json] = {}
         if args.backend:
             manifest, more = assembled(args.backend, project, name, platform, store, manifest)
@@ -91,16 +92,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         say(str(manifest))
     return 0
-
-
-def _came_by_ended_keys(store: LocalStore, project: Project) -> bool:
-    """Say whether the store has outputs by the word of keys that count no longer: then an image is planned anew."""
-    if not store.database.has_substituted():
-        return False
-    from derive.cache.service import ended
-    from derive.project import load_policy
-
-    return ended(store, load_policy(project.root))
 
 
 def _wanted(args: argparse.Namespace, project: Project) -> tuple[str, Platform | None]:

@@ -49,7 +49,7 @@ def executor_option(parser: argparse.ArgumentParser) -> None:
 
 def no_cache_option(parser: argparse.ArgumentParser) -> None:
     """Declare that nothing is taken from other machines."""
-    parser.add_argument("--no-cache", action="store_true", help="take nothing from the caches of derive cache")
+    parser.add_argument("--no-cache", action="store_true", help="take nothing from caches; build what came from them")
 
 
 class Once(argparse.Action):

@@ -101,7 +101,7 @@ def _plan(args: argparse.Namespace, target: Derivation, store: LocalStore) -> Pl
     if (args.name or "").startswith("release:") or getattr(args, "check", False):
         from derive.build.service import plan_for
 
-        return plan_for(target, store, to_run=False)
+        return plan_for(target, store, project_root(args), to_run=False)
     from derive.build.deriving import planned
 
     return planned(target, store, project_root(args), no_cache=args.no_cache)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from derive.build.execute import Progress
+    from derive.canonical import Digest
     from derive.derivations.model import Derivation
 
 _LONG_NS = 2_000_000_000
@@ -36,6 +37,7 @@ class Lines:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._fetched = self._fetches = self._built = self._builds = 0
+        self._where: dict[Digest, str] = {}
 
     def begin(self, plan: Plan, expected_ns: int | None) -> None:
         """Say what is ahead."""
@@ -46,13 +48,17 @@ class Lines:
         caches = f", {taken} from caches" if taken else ""
         note(f"{plan.title or plan.target.name}: {self._fetches} to fetch{caches}, {self._builds} to build{expected}")
 
-    def started(self, derivation: Derivation) -> None:
+    def started(self, derivation: Derivation, where: str | None = None) -> None:
         """Say nothing: the end of a step is what counts."""
+        if where is not None:
+            with self._guard:
+                self._where[derivation.id] = where
 
     def finished(self, derivation: Derivation, outcome: str, duration_ns: int) -> None:
         """Say what was done."""
         seconds = f"{duration_ns / 1e9:.1f} s"
         with self._guard:
+            where = self._where.pop(derivation.id, None)
             if outcome == "absent" or (derivation.fixed is not None and outcome == "stopped"):
                 return
             if outcome == "substituted":
@@ -66,10 +72,14 @@ class Lines:
                 if self._fetched == self._fetches or self._fetched % max(1, self._fetches // 10) == 0:
                     note(f"fetched {self._fetched}/{self._fetches}")
                 return
+            name = _placed(derivation, where if outcome != "reused" else None)
+            if outcome == "stopped":  # what was lost elsewhere runs again
+                note(f"{outcome}  {name}  {seconds}")
+                return
             self._built += 1
             unpacked = derivation.builder in ("unpack", "install-wheel") and duration_ns < _LONG_NS
             if not unpacked or outcome == "failed" or self._built == self._builds:
-                note(f"{outcome} {self._built}/{self._builds}  {derivation.name}  {seconds}")
+                note(f"{outcome} {self._built}/{self._builds}  {name}  {seconds}")
 
     def note(self, message: str) -> None:
         """Say it."""
@@ -92,7 +102,7 @@ class Bars:
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._running: dict[str, None] = {}
+        self._running: dict[Digest, str] = {}
         self._progress: RichProgress | None = None
         self._fetch: TaskID | None = None
         self._build: TaskID | None = None
@@ -122,11 +132,11 @@ class Bars:
             self._build = self._progress.add_task("build", total=builds, names="", count=f"0/{builds}")
         self._progress.start()
 
-    def started(self, derivation: Derivation) -> None:
-        """Add a name to those that run."""
+    def started(self, derivation: Derivation, where: str | None = None) -> None:
+        """Add a name to those that run, with where it does so elsewhere."""
         with self._guard:
             if derivation.fixed is None:
-                self._running[derivation.name] = None
+                self._running[derivation.id] = _placed(derivation, where)
                 self._show_names()
 
     def finished(self, derivation: Derivation, outcome: str, duration_ns: int) -> None:
@@ -134,19 +144,19 @@ class Bars:
         if self._progress is None:
             return
         with self._guard:
-            self._running.pop(derivation.name, None)
+            name = self._running.pop(derivation.id, derivation.name)
             self._show_names()
             if derivation.fixed is not None and self._fetch is not None and outcome != "substituted":
                 size = derivation.arguments.get("size")
                 self._progress.advance(self._fetch, size if isinstance(size, int) else 0)
                 task = self._task(self._fetch)
                 self._progress.update(self._fetch, count=f"{task[0] / 1e6:.0f}/{task[1] / 1e6:.0f} MB")
-            elif self._build is not None and outcome not in ("substituted", "absent"):
+            elif self._build is not None and outcome not in ("substituted", "absent", "stopped"):
                 self._progress.advance(self._build)
                 task = self._task(self._build)
                 self._progress.update(self._build, count=f"{task[0]:.0f}/{task[1]:.0f}")
             if outcome == "failed":
-                self._progress.console.print(f"failed  {derivation.name}", markup=False)
+                self._progress.console.print(f"failed  {name}", markup=False)
 
     def note(self, message: str) -> None:
         """Say it above the bars."""
@@ -175,7 +185,12 @@ class Bars:
 
     def _show_names(self) -> None:
         if self._progress is not None and self._build is not None:
-            self._progress.update(self._build, names=", ".join(list(self._running)[:2]))
+            self._progress.update(self._build, names=", ".join(list(self._running.values())[:2]))
+
+
+def _placed(derivation: Derivation, where: str | None) -> str:
+    """Name a step, and where it runs if not on this machine."""
+    return derivation.name if where is None else f"{derivation.name} on {where}"
 
 
 def _took_line(duration_ns: int, expected_ns: int | None) -> None:

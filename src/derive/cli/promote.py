@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from derive.cli.console import (
     answer,
     answer_record,
-    jobs_of,
     note,
     print_error,
     project_root,
@@ -20,6 +19,7 @@ from derive.cli.console import (
     wants_json,
 )
 from derive.cli.options import line, something
+from derive.cli.running import options_of
 from derive.errors import InputErrors
 
 if TYPE_CHECKING:
@@ -121,7 +121,6 @@ def _asked(args: argparse.Namespace) -> Asked:
 
 
 def _judged(args: argparse.Namespace, asked: Asked) -> Promotion:
-    from derive.build.service import Options
     from derive.cli.progress import progress_for_stderr
 
     if args.clear_waiver:
@@ -130,7 +129,7 @@ def _judged(args: argparse.Namespace, asked: Asked) -> Promotion:
         return clear_waiver(asked)
     from derive.promotion.service import promote
 
-    return promote(asked, Options(jobs=jobs_of(args), offline=args.offline), progress_for_stderr())
+    return promote(asked, options_of(args), progress_for_stderr())
 
 
 def _written(args: argparse.Namespace, found: Promotion) -> int:
@@ -147,6 +146,8 @@ def _written(args: argparse.Namespace, found: Promotion) -> int:
         answer(shown or f"{found.known.name} may be promoted for {args.shape}")
     for text in found.unchecked:
         note(f"not checked: {text}")
+    for text in found.unnamed:
+        note(f"not named: {text}")
     if found.standing is not None:
         note(f"it is promoted already, and nothing moved since: nothing is written beside {found.standing.where}")
     elif shown is None:

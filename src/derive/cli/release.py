@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from derive.canonical import Digest
-from derive.cli.console import answer, answer_record, jobs_of, note, project_of, store_folder, table, wants_json
+from derive.cli.console import answer, answer_record, note, project_of, store_folder, table, wants_json
 from derive.cli.options import line, something
+from derive.cli.running import options_of
 from derive.errors import InputErrors
 
 if TYPE_CHECKING:
@@ -64,7 +65,6 @@ def _step(text: str) -> Digest:
 
 def run(args: argparse.Namespace) -> int:
     """Derive, write down, answer with the release's digest."""
-    from derive.build.service import Options
     from derive.cli.progress import progress_for_stderr
     from derive.releases import service
     from derive.releases.again import build_again, require_step, write_again
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     with LocalStore(store_folder(args)) as store:
         if args.dry_run:
             return _plan(args, question, store)
-        options = Options(jobs=jobs_of(args), offline=args.offline)
+        options = options_of(args)
         release, facts = described(question, store, options, progress_for_stderr())
         if args.write_to:
             service.write_documents(Path(args.write_to), release, facts)
@@ -132,7 +132,9 @@ def _plan(args: argparse.Namespace, question: Question, store: LocalStore) -> in
     from derive.build.service import plan_for
     from derive.words import size_text
 
-    plans = {one: plan_for(target, store, to_run=False) for one, target in question.targets.items()}
+    plans = {
+        one: plan_for(target, store, options_of(args).root, to_run=False) for one, target in question.targets.items()
+    }
     if wants_json(args):
         answer_record("release-plan", args.name, {"plans": {one: plan.document() for one, plan in plans.items()}})
         return 0

@@ -6,10 +6,12 @@ Edge: the command line.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from derive.cli.console import jobs_of
+from derive.cli.console import jobs_of, project_root
 from derive.cli.options import executor_option, no_cache_option, on_option
+from derive.errors import InputErrors
 
 if TYPE_CHECKING:
     import argparse
@@ -28,13 +30,21 @@ def running_options(parser: argparse.ArgumentParser) -> None:
 
 def running_of(args: argparse.Namespace) -> Options:
     """Return what :func:`running_options` took."""
-    from derive.build.service import Options
-
-    return Options(
-        jobs=jobs_of(args),
-        offline=args.offline,
+    return replace(
+        options_of(args),
         keep_failed=args.keep_failed,
         executor=args.executor,
         on=tuple(args.on),
         no_cache=args.no_cache,
     )
+
+
+def options_of(args: argparse.Namespace) -> Options:
+    """Return what every command that derives has: jobs, whether it is offline, and the project, where there is one."""
+    from derive.build.service import Options
+
+    try:
+        root = project_root(args)
+    except InputErrors:  # told by what needs a project: not everything does
+        root = None
+    return Options(jobs=jobs_of(args), root=root, offline=getattr(args, "offline", False))

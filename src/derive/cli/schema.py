@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, note, project_of, project_root, store_folder, wants_json
+from derive.cli.console import answer, answer_record, note, project_of, project_root, store_folder, wants_json
+from derive.cli.running import options_of
 
 if TYPE_CHECKING:
     import argparse
@@ -89,7 +90,6 @@ def _body(schema: Schema, words: list[str]) -> dict[str, Json]:
 
 
 def _write(args: argparse.Namespace, project: Project) -> int:
-    from derive.build.service import Options
     from derive.cli.progress import progress_for_stderr
     from derive.schema.pin import file_of
     from derive.schema.service import read_pinned, write_pinned
@@ -97,7 +97,7 @@ def _write(args: argparse.Namespace, project: Project) -> int:
 
     image = _image(args, project)
     with LocalStore(store_folder(args)) as store:
-        options = Options(jobs=jobs_of(args), offline=args.offline)
+        options = options_of(args)
         has_changed = write_pinned(project, image, store, options, progress_for_stderr())
     schema = read_pinned(project.root, image)
     note(f"{file_of(image)}: {'written' if has_changed else 'as it was'}")

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from derive.cli.console import jobs_of, note, project_of, store_folder
+from derive.cli.console import note, project_of, store_folder
+from derive.cli.running import options_of
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -35,14 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Enter, and end as what ran in it ends."""
-    from derive.build.service import Options, evaluate
+    from derive.build.service import evaluate
     from derive.build.shell import enter_sandbox
     from derive.cli.progress import progress_for_stderr
 
     project = project_of(args)
     target = evaluate(project, args.name, args.platform)
     root = None if args.root is None else evaluate(project, args.root, project.settings.build_platform)
-    options = Options(jobs=jobs_of(args), offline=args.offline)
+    options = options_of(args)
     with LocalStore(store_folder(args)) as store:
         status = enter_sandbox(
             target,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose signatures count here: the policy of the project that the arguments, or the working folder, name.
 
-Edge: the project's pyproject.toml.
+Edge: the project's pyproject.toml, and its records of keys.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from derive.errors import InputErrors
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
+    from derive.trust.history import History
     from derive.trust.policy import Policy
 
 
@@ -22,13 +24,27 @@ def policy_here(args: argparse.Namespace) -> Policy | None:
     """Return the project's policy, or None where it has none, or no project is here."""
     from derive.project import load_policy
 
+    root = _root(args)
+    return None if root is None else load_policy(root)
+
+
+def history_here(args: argparse.Namespace) -> History:
+    """Return what became of the project's keys; that of no key where no project is here. Raises as load_history."""
+    from derive.trust.folder import load_history
+    from derive.trust.history import History
+
+    root = _root(args)
+    return History() if root is None else load_history(root)
+
+
+def _root(args: argparse.Namespace) -> Path | None:
+    """Return the project, None where none is here; one that was named and is not there is an error."""
     try:
-        root = project_root(args)
+        return project_root(args)
     except InputErrors:
         if getattr(args, "project", None) is not None:
             raise
         return None
-    return load_policy(root)
 
 
 def require_keys_held(args: argparse.Namespace) -> None:

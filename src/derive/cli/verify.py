@@ -10,8 +10,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, note, project_of, store_folder, wants_json
+from derive.cli.console import answer, answer_record, note, project_of, store_folder, wants_json
 from derive.cli.options import something
+from derive.cli.running import options_of
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -42,14 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Verify, and answer with what is in the image and what is wrong with it."""
-    from derive.build.service import Options, named
+    from derive.build.service import named
     from derive.cli.findings import findings_text
     from derive.cli.progress import progress_for_stderr
     from derive.verify.verifying import verify_image
 
     project = project_of(args)
     wanted = named(project.settings.default_image if args.name is None else args.name, args.platform)
-    options = Options(jobs=jobs_of(args), offline=args.offline)
+    options = options_of(args)
     before = _recorded(args.against, wanted.name) if args.against else None
     with LocalStore(store_folder(args)) as store:
         found = verify_image(project, wanted.name, wanted.platform, store, options, progress_for_stderr())

@@ -53,7 +53,7 @@ def derive_engine(
 
     engine = engine_derivation(files, platform)
     keep_source(store, files)
-    output = realise(plan_for(engine, store), store, options, progress)["out"]
+    output = realise(plan_for(engine, store, options.root), store, options, progress)["out"]
     assert isinstance(output, TreeOutput)
     return output
 

@@ -58,7 +58,7 @@ class Answer:
 
 def list_units(scope: Scope, targets: Sequence[Target], store: LocalStore) -> tuple[Answer, ...]:
     """Return what is known of units, in their order; nothing is built."""
-    work = plan_units(targets, store, to_run=False)
+    work = plan_units(targets, store, scope.project.root, to_run=False)
     found = []
     for target in targets:
         unit, step = target.unit, work.steps[target.device.id]

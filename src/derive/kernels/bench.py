@@ -91,7 +91,7 @@ def gather(project: Project, store: LocalStore, wanted: Wanted, options: Options
     package = evaluator.derivation(PACKAGE, _HOST)
 
     def made(derivation: Derivation) -> TreeOutput:
-        out = realise(plan_for(derivation, store), store, options, progress)["out"]
+        out = realise(plan_for(derivation, store, project.root), store, options, progress)["out"]
         assert isinstance(out, TreeOutput)
         return out
 

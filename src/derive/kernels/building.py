@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from derive.build.execute import Executor, Progress
 from derive.build.past import past_of
@@ -57,11 +58,11 @@ class Work:
         return forecast(self.plan, past_of(store.database, self.plan), jobs)
 
 
-def plan_units(targets: Sequence[Target], store: LocalStore, *, to_run: bool = True) -> Work:
+def plan_units(targets: Sequence[Target], store: LocalStore, root: Path | None, *, to_run: bool = True) -> Work:
     """Plan some units together; what a plan that is ``to_run`` finds in the store is kept from being collected."""
     wanted = {step.id: step for target in targets for step in target.steps}
     everything = composed("kernels", [(step.id.hex, "", step) for step in wanted.values()], {})
-    plan = plan_for(everything, store, to_run=to_run)
+    plan = plan_for(everything, store, root, to_run=to_run)
     steps = tuple(step for step in plan.steps if step.derivation.id != everything.id)
     own = {step.derivation.id: step for step in steps if step.derivation.id in wanted}
     return Work(targets=tuple(targets), plan=replace(plan, steps=steps), steps=own)
@@ -104,7 +105,7 @@ def realise_roots(
     wanted = {root.id: root for target in targets for root in _needed(target)}
     found: dict[Digest, Step] = {}
     for root in wanted.values():
-        outputs = realise(plan_for(root, store), store, options, progress)
+        outputs = realise(plan_for(root, store, options.root), store, options, progress)
         found[root.id] = Step(derivation=root, action=Action.REUSE, reason="derived before", outputs=outputs)
     return found
 
@@ -160,9 +161,9 @@ class _Inner:
     def begin(self, plan: Plan, expected_ns: int | None) -> None:
         """Say nothing: it is a part of what began already."""
 
-    def started(self, derivation: Derivation) -> None:
+    def started(self, derivation: Derivation, where: str | None = None) -> None:
         """Pass it on."""
-        self._progress.started(derivation)
+        self._progress.started(derivation, where)
 
     def finished(self, derivation: Derivation, outcome: str, duration_ns: int) -> None:
         """Pass it on."""
@@ -187,4 +188,8 @@ def realise_caches(
     caches: Sequence[Cache], store: LocalStore, options: Options, progress: Progress
 ) -> Mapping[Cache, Output]:
     """Compose caches of units that are built; raises what their steps raise."""
-    return {cache: realise(plan_for(cache.derivation, store), store, options, progress)["out"] for cache in caches}
+    found: dict[Cache, Output] = {}
+    for one in caches:
+        plan = plan_for(one.derivation, store, options.root)
+        found[one] = realise(plan, store, options, progress)["out"]
+    return found

@@ -82,7 +82,7 @@ def check(plan: CheckPlan, store: LocalStore, options: Options, progress: Progre
     failed = realise_units(plan.work, store, options, progress)
     findings = [_failure("fails", name, error) for name, error in failed.items()]
     targets = [target for target in plan.work.targets if target.unit.name not in failed]
-    work = plan_units(targets, store)
+    work = plan_units(targets, store, options.root)
     own = {step.id for target in targets for step in target.steps}
     again = [step for step in plan.again if step.id in own]
     findings += _compile_again(again, work, store, options, progress)
@@ -192,7 +192,7 @@ def _derived(
 ) -> list[Finding]:
     findings = []
     for one in wanted:
-        plan = plan_for(one.derivation, store)
+        plan = plan_for(one.derivation, store, options.root)
         preflight(plan, store, options)
         try:
             realise(plan, store, options, progress)

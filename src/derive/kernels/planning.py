@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from derive.build.execute import free_bytes
 from derive.build.past import past_of
@@ -82,7 +83,7 @@ def plan_check(
 
     What a plan that is ``to_run`` finds in the store is kept from being collected.
     """
-    work = plan_units(targets, store, to_run=to_run)
+    work = plan_units(targets, store, options.root, to_run=to_run)
     steps = [step for target in targets for step in target.steps]
     equal = set() if anew else _found_equal(steps, work, store)
     again = tuple(step for step in steps if step.id not in equal)
@@ -92,7 +93,9 @@ def plan_check(
     unknown = [step for step in steps if each[step.id] is None]
     guessed_ns = sum(map(_guess, unknown))
     second_ns = sum(each[step.id] or _guess(step) for step in again)
-    besides = [[_beside(shown, one, store, to_run=to_run) for shown, one in some] for some in (tests, caches)]
+    besides = [
+        [_beside(shown, one, store, options.root, to_run=to_run) for shown, one in some] for some in (tests, caches)
+    ]
     besides_ns = sum(one.expected_ns or 0 for some in besides for one in some)
     return CheckPlan(
         work=work,
@@ -112,8 +115,8 @@ def _guess(step: Derivation) -> int:
     return GUESS_NS[str(step.arguments["part"])]
 
 
-def _beside(shown: str, derivation: Derivation, store: LocalStore, *, to_run: bool) -> Beside:
-    plan = plan_for(derivation, store, to_run=to_run)
+def _beside(shown: str, derivation: Derivation, store: LocalStore, root: Path | None, *, to_run: bool) -> Beside:
+    plan = plan_for(derivation, store, root, to_run=to_run)
     own = plan.steps[-1]
     if own.action is Action.REUSE:
         return Beside(shown=shown, derivation=derivation, expected_ns=0)

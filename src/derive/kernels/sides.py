@@ -82,7 +82,7 @@ class Sides:
     def _written(self, name: str) -> Side:
         """Return what the working tree makes of a unit."""
         target = self._target(name)
-        work = plan_units([target], self.store, to_run=False)
+        work = plan_units([target], self.store, self.project().root, to_run=False)
         output = work.output(target.device) if work.is_done(target.device) else None
         return self._made(target.device.id, target.device.document(), output)
 

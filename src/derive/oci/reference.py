@@ -83,10 +83,16 @@ def parse_platform(text: str) -> str:
     return {"linux/arm64/v8": "linux/arm64", "linux/amd64/v1": "linux/amd64"}.get(text, text)
 
 
+def names_host(text: str) -> bool:
+    """Say whether what stands before the first slash is a host, as other tools write references, and no repository."""
+    first = text.partition("/")[0]
+    return first == "localhost" or "." in first or ":" in first
+
+
 def _parsed(text: str, where: str, form: str) -> Reference:
     name, at, digest_text = text.partition("@")
-    first, slash, rest = name.partition("/")
-    if slash and (first == "localhost" or re.search(r"[.:]", first)):
+    _, slash, rest = name.partition("/")
+    if slash and names_host(name):
         better = _or_none(f"{rest}{at}{digest_text}", form)
         hint = f"write {better or form}, and say where images are served with DERIVE_MIRROR_OCI"
         raise InputErrors.one(f"a reference names no host: {text!r}", where=where, hint=hint)

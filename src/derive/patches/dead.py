@@ -92,7 +92,7 @@ def _outputs(
         whole = {one.derivation.id: one.derivation for one in target.inputs.values()}
     found: dict[str, Output] = {}
     for one in whole.values():
-        outputs = realise(plan_for(mark(one), shop.store), shop.store, shop.options, shop.progress())
+        outputs = realise(plan_for(mark(one), shop.store, shop.options.root), shop.store, shop.options, shop.progress())
         found.update({f"{one.name}: {output}": value for output, value in outputs.items()})
     return found
 

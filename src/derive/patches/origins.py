@@ -130,7 +130,7 @@ def _realised(shop: Shop, target: Derivation) -> Digest:
     from derive.build.service import plan_for, realise
     from derive.derivations.model import TreeOutput
 
-    out = realise(plan_for(target, shop.store), shop.store, shop.options, shop.progress())["out"]
+    out = realise(plan_for(target, shop.store, shop.options.root), shop.store, shop.options, shop.progress())["out"]
     if not isinstance(out, TreeOutput):
         raise InputErrors.one(f"{target.name} is a file, not a tree")
     return out.digest

@@ -14,8 +14,9 @@ from derive.build.engine import engine_digest
 from derive.build.execute import Progress
 from derive.build.service import Options
 from derive.canonical import Digest, Json, digest_document, encode
+from derive.certificates.folder import read_folder
 from derive.certificates.gather import stand_here
-from derive.certificates.judge import Standing
+from derive.certificates.judge import Standing, unnamed
 from derive.certificates.rederive import rederive
 from derive.errors import CheckFailed, InputErrors, Problem, RecordEdited, RecordGone
 from derive.project import load_policy
@@ -48,12 +49,14 @@ class Promotion:
     """A promotion that nothing stands against: the body of its record, and the last record when it was judged.
 
     ``known`` is the release. ``standing`` is the record that says the same already: nothing moved since it was written.
+    ``unnamed`` says of certificates that lie by the release, and that the record does not name, why it does not.
     """
 
     known: Known
     body: Mapping[str, Json]
     head: Digest | None
     standing: Entry | None = None
+    unnamed: tuple[str, ...] = ()
 
     @property
     def unchecked(self) -> Sequence[str]:
@@ -83,7 +86,7 @@ def promote(asked: Asked, options: Options, progress: Progress) -> Promotion:
         waiver = asked.waiver or waived_before(asked, known)
         parts += [
             _shape(asked, known, content),
-            (image := _image(asked, known, content, options, progress))[0],
+            _image(asked, known, content, options, progress),
             doctor_part(ask_doctor(asked, content)),
             machines_part(resolved, machines),
             evidence_part(resolved, entries, waiver),
@@ -98,8 +101,17 @@ def promote(asked: Asked, options: Options, progress: Progress) -> Promotion:
     if found.problems:
         raise NotPromoted(what, found.problems)
     evidence = [*for_shape(entries, asked.shape), *([waiver_entry(waived)] if waived is not None else [])]
-    body = _body(asked, known, found, evidence, image[1], machines, resolved.platform)
-    return Promotion(known=known, body=body, head=chain.head, standing=_standing(chain, known.name, body))
+    # Of all platforms: a certificate that no record names is lost with its key, whichever platform a shape runs.
+    said = _said(asked, known, tuple(known.release.images))
+    certificates = () if said is None else said.used
+    body = _body(asked, known, found, evidence, certificates, machines, resolved.platform)
+    return Promotion(
+        known=known,
+        body=body,
+        head=chain.head,
+        standing=_standing(chain, known.name, body),
+        unnamed=_without_builders(asked, known) if said is None else unnamed(said),
+    )
 
 
 def _standing(chain: Chain, name: str, body: Mapping[str, Json]) -> Entry | None:
@@ -153,22 +165,19 @@ def _shape(asked: Asked, known: Known, content: Content) -> Part:
     return shape_part(known.release, asked.shape, judged, digest_document(document))
 
 
-def _image(
-    asked: Asked, known: Known, content: Content, options: Options, progress: Progress
-) -> tuple[Part, tuple[str, ...]]:
-    """Return what was asked of the image, and the digests of the certificates that count and agree."""
+def _image(asked: Asked, known: Known, content: Content, options: Options, progress: Progress) -> Part:
+    """Return what was asked of the image."""
     platform = content.served.shapes[asked.shape].platform
     image = known.release.images[platform]
     match asked.proof:
         case None:
-            return image_asked(known.name, platform), ()
+            return image_asked(known.name, platform)
         case "certified":
             try:
                 standing = stand_here(asked.root, known, None, need=asked.need, platforms=(platform,))
             except InputErrors as error:  # too few builders are named: one thing more that is missing
-                return Part(problems=error.problems()), ()
-            part = certified_part(standing, known.name, _threshold(asked.root))
-            return part, tuple(str(one) for one in standing.used)
+                return Part(problems=error.problems())
+            return certified_part(standing, known.name, _threshold(asked.root))
         case "check":
             with LocalStore(asked.store) as store:
                 (done,) = rederive(content.project, {platform: (image.name, image.digest)}, store, options, progress)
@@ -181,10 +190,8 @@ def _image(
                 same_engine=engine_digest() == known.release.engine.digest,
                 age_s=done.age_s,
             )
-            others = _others(asked, known, platform)
-            if others is None:
-                return part, ()
-            return joined([part, alarm_part(others, known.name)]), tuple(str(one) for one in others.used)
+            others = _said(asked, known, (platform,))
+            return part if others is None else joined([part, alarm_part(others, known.name)])
 
 
 def _threshold(root: Path) -> int:
@@ -192,12 +199,17 @@ def _threshold(root: Path) -> int:
     return 1 if policy is None else policy.threshold
 
 
-def _others(asked: Asked, known: Known, platform: str) -> Standing | None:
-    """Return what builders say of an image that was derived here, too; None where the project names none."""
+def _said(asked: Asked, known: Known, platforms: Sequence[str]) -> Standing | None:
+    """Return what builders say of images, however many do; None where the project names none."""
     try:
-        return stand_here(asked.root, known, None, need=1, platforms=(platform,))
+        return stand_here(asked.root, known, None, need=1, platforms=platforms)
     except InputErrors:
         return None
+
+
+def _without_builders(asked: Asked, known: Known) -> tuple[str, ...]:
+    why = "`builders` of [tool.derive.trust] name nobody"
+    return tuple(f"{one.file}: {why}" for one in read_folder(asked.root, known.name))
 
 
 def _body(
@@ -205,7 +217,7 @@ def _body(
     known: Known,
     found: Part,
     evidence: Sequence[Mapping[str, Json]],
-    certificates: Sequence[str],
+    certificates: Sequence[Digest],
     machines: Machines,
     platform: str,
 ) -> dict[str, Json]:
@@ -221,6 +233,6 @@ def _body(
         "checked": list(found.checked),
         "unchecked": list(found.unchecked),
         "evidence": list(evidence),
-        "certificates": list(certificates),
+        "certificates": [str(one) for one in certificates],
         "facts_age_s": machines.age_s,
     }

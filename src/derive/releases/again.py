@@ -47,7 +47,7 @@ def build_again(question: Question, wanted: Digest, store: LocalStore, options: 
     from derive.releases.describe import known_outputs
 
     target, step = require_step(question, wanted)
-    realise(plan_for(target, store, whole=True), store, options)
+    realise(plan_for(target, store, options.root, whole=True), store, options)
     given, _ = known_outputs(closure(target), store)
     inputs = {role: given[one.derivation.id][one.output] for role, one in step.inputs.items()}
     log = f"{step.id.hex}.check.log"

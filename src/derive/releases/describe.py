@@ -177,14 +177,14 @@ def _derived(
     from derive.build.memo import name_image
     from derive.build.service import plan_for, realise
 
-    manifest = realise(plan_for(target, store), store, options, progress)["out"]
+    manifest = realise(plan_for(target, store, options.root), store, options, progress)["out"]
     assert isinstance(manifest, FlatOutput)
     name_image(store, target.name, target.host, manifest.digest)
     order = closure(target)
     outputs, unknown = known_outputs(order, store)
     if unknown:
         # Its image came from elsewhere, or an earlier engine made it otherwise: the rest is built once here.
-        realise(plan_for(target, store, whole=True), store, options, progress)
+        realise(plan_for(target, store, options.root, whole=True), store, options, progress)
         outputs, unknown = known_outputs(order, store)
     if unknown:
         raise Missing(f"nobody knows what {unknown[0].name} gave", hint="derive store verify")

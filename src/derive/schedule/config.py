@@ -18,7 +18,7 @@ from derive.errors import InputErrors, Problem, expected_got
 from derive.recipes.forms import size_bytes
 from derive.schedule.model import HERE, NETWORK, USUAL_SPEED
 from derive.toml import key_path, read_settings
-from derive.words import near, one_line
+from derive.words import binary_size, near, one_line
 
 GIB = 1 << 30
 LOCK = "/tmp/derive-build.lock"  # noqa: S108 - every user's builds must find it, and it holds nothing
@@ -122,9 +122,8 @@ class _Table:
     problems: list[Problem]
     keys: Sequence[str] = field(default=())
 
-    def wrong(self, key: str, message: str, *, expected: str = "", hint: str | None = None) -> None:
-        got = self.values.get(key)
-        detail = expected_got(expected, _shown(got)) if expected else ()
+    def wrong(self, key: str, message: str, *, expected: str = "", got: str = "", hint: str | None = None) -> None:
+        detail = expected_got(expected, got or _shown(self.values.get(key))) if expected else ()
         self.problems.append(Problem(where=key_path((key,), self.where), message=message, detail=detail, hint=hint))
 
     def take(self, key: str, read: Callable[[Any], Any], expected: str, default: Any = None) -> Any:
@@ -185,7 +184,13 @@ def _guard(values: object, name: str, where: str, problems: list[Problem]) -> Gu
     needed = table.take("memory-needed", _size, "a size as text, as in 64GiB, above 0", Guard().memory_needed)
     floor = table.take("memory-floor", _size, "a size as text, as in 24GiB, above 0", Guard().memory_floor)
     if needed < floor:
-        table.wrong("memory-needed", "less than memory-floor: what begins would be stopped at once")
+        of_floor = "" if "memory-floor" in values else " by default"
+        table.wrong(
+            "memory-needed",
+            "less than memory-floor: what begins would be stopped at once",
+            expected=f"{binary_size(floor)} or more, as memory-floor{of_floor}",
+            got="" if "memory-needed" in values else f"{binary_size(needed)} by default",
+        )
     return Guard(
         host=host,
         user=user,

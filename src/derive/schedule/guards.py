@@ -9,14 +9,21 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from threading import Event
+from typing import TYPE_CHECKING
 
-from derive.errors import DeriveError, HostRefuses, Interrupted
+from derive.errors import DeriveError, HostRefuses, Interrupted, Unavailable
 from derive.schedule.choose import configured
 from derive.schedule.config import ExecutorEntry, Guard
-from derive.schedule.idle import Verdict, may_build
+from derive.schedule.graph import can_go_elsewhere
+from derive.schedule.idle import Verdict, may_build, reason_of
 from derive.schedule.idle_watch import Watch, look
+
+if TYPE_CHECKING:
+    from derive.build.plan import Step
+    from derive.schedule.choose import Chosen
 
 _TRIES = 4
 _PAUSE_S = 1.0
@@ -59,28 +66,74 @@ def require_idle(builders: Iterable[str], environ: Mapping[str, str]) -> None:
             raise refusal([(name, verdict)])
 
 
-def require_one(entries: Sequence[ExecutorEntry]) -> None:
-    """Ask executors until one may take steps, as one without a guard always may.
+def require_hosts(steps: Iterable[Step], chosen: Chosen) -> None:
+    """Ask those that steps cannot be done without: whether a guard's host may build, and whether a builder answers.
 
     Raises:
-        HostRefuses: when none may, with the reasons of each.
+        HostRefuses: when guards keep all of them from some of the steps, with the reasons of each.
+        Unavailable: when nobody can do some of the steps for other reasons, too.
     """
-    refused = []
-    for entry in sorted(entries, key=lambda one: one.guard is not None):
-        verdict = Verdict(jobs=1) if entry.guard is None else ask(entry.name, entry.guard)
-        if verdict.may:
-            return
-        refused.append((entry.name, verdict))
-    raise refusal(refused)
+    for platform in sorted({step.derivation.build if can_go_elsewhere(step.derivation) else "any" for step in steps}):
+        refused = []
+        for entry in _able(platform, chosen):
+            verdict = Verdict(jobs=1) if entry is None else _stands(entry, platform)
+            if entry is None or verdict.may:
+                break
+            refused.append((entry, verdict))
+        else:
+            if refused:  # nobody at all is told of when steps are placed
+                raise _nobody(platform, refused)
+
+
+def _stands(entry: ExecutorEntry, platform: str) -> Verdict:
+    from derive.buildkit.builders import usable_builder
+
+    verdict = Verdict(jobs=1) if entry.guard is None else ask(entry.name, entry.guard)
+    if entry.builder is not None and verdict.may:
+        try:
+            usable_builder(entry.builder, platform)
+        except DeriveError as error:
+            return Verdict(jobs=0, reasons=(reason_of(error),))
+    return verdict
+
+
+def _nobody(platform: str, refused: Sequence[tuple[ExecutorEntry, Verdict]]) -> DeriveError:
+    named = [(entry.name, verdict) for entry, verdict in refused]
+    if all(entry.guard is not None for entry, _ in refused):
+        return refusal(named)
+    return Unavailable(
+        f"nobody can run steps of {platform} now",
+        detail=[f"{name}  {'; '.join(verdict.reasons)}" for name, verdict in named],
+        hint="derive executors says how they stand; name others with --on, or run it again later",
+    )
+
+
+def _able(platform: str, chosen: Chosen) -> list[ExecutorEntry | None]:
+    """Return who can do steps of a platform, those without a guard first; None is this machine without a table."""
+    own = next((entry for entry in chosen.entries if entry.is_here), None)
+    found: list[ExecutorEntry | None] = [one for one in chosen.entries if not one.is_here and platform in one.platforms]
+    if platform == "any" or (chosen.here and (own is None or not own.platforms or platform in own.platforms)):
+        found.append(own)
+    return sorted(found, key=lambda one: one is not None and one.guard is not None)
 
 
 def ask(name: str, guard: Guard) -> Verdict:
-    """Ask a host once whether it may build; one that does not say may not."""
-    try:
-        return may_build(look(name, guard), guard)
-    except DeriveError as error:
-        problem = error.problems()[0]
-        return Verdict(jobs=0, reasons=("; ".join((problem.message, *problem.detail[:1])),))
+    """Ask a host whether it may build; one that does not say may not.
+
+    Where nothing but another build hinders it, it is asked again for a while: that may be what this machine left there.
+    """
+    verdict = Verdict(jobs=0)
+    for number in range(_TRIES):
+        if number:
+            time.sleep(_PAUSE_S)
+        try:
+            facts = look(name, guard)
+        except DeriveError as error:
+            return Verdict(jobs=0, reasons=(reason_of(error),))
+        verdict = may_build(facts, guard)
+        if facts.holder is None or not may_build(replace(facts, holder=None), guard).may:
+            break
+    return verdict
 
 
 @contextmanager

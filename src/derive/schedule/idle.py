@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from derive.canonical import Json
-from derive.errors import Corrupt, expected_got
+from derive.errors import Corrupt, DeriveError, expected_got
 from derive.schedule.config import GIB, Guard
 
 TAG = "idle-facts/1"
@@ -126,6 +126,12 @@ def must_stop(facts: IdleFacts, guard: Guard) -> tuple[str, ...]:
 def serves(container: Running, guard: Guard) -> bool:
     """Say whether a container that runs is one that serves."""
     return container.deployed or any(fnmatchcase(container.name, pattern) for pattern in guard.idle)
+
+
+def reason_of(error: DeriveError) -> str:
+    """Say in one line why a host could not be asked, or refuses: its details are no column there."""
+    problem = error.problems()[0]
+    return "; ".join((problem.message, *(" ".join(line.split()) for line in problem.detail[:1])))
 
 
 def _serving(facts: IdleFacts, guard: Guard) -> list[str]:

@@ -24,7 +24,7 @@ from derive.deploy.node_errors import NodeError
 from derive.deploy.programs import BOOT, payload, read_answer
 from derive.errors import Corrupt, DeriveError
 from derive.schedule.config import Guard
-from derive.schedule.idle import IdleFacts, Verdict, may_build, must_stop, read_idle_facts
+from derive.schedule.idle import IdleFacts, Verdict, may_build, must_stop, read_idle_facts, reason_of
 
 if TYPE_CHECKING:
     from derive.canonical import Json
@@ -232,6 +232,5 @@ async def _in_time(name: str, effect: str, work: Coroutine[Any, Any, IdleFacts])
 
 def _why(error: Exception) -> str:
     if isinstance(error, DeriveError):
-        problem = error.problems()[0]
-        return "; ".join((problem.message, *problem.detail[:1]))
+        return reason_of(error)
     return str(error) or "no answer in time"

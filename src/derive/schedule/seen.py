@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from derive.canonical import Json
 from derive.errors import DeriveError
 from derive.schedule.config import ExecutorEntry
-from derive.schedule.idle import IdleFacts, Verdict, may_build
+from derive.schedule.idle import IdleFacts, Verdict, may_build, reason_of
 from derive.schedule.model import USUAL_SPEED
 from derive.schedule.speeds import Speed
 
@@ -88,8 +88,7 @@ def _seen(entry: ExecutorEntry, speed: Speed | None) -> Seen:
             verdict = may_build(facts, entry.guard)
             problems += verdict.reasons
         except DeriveError as error:
-            first = error.problems()[0]
-            problems.append("; ".join((first.message, *first.detail[:1])))
+            problems.append(reason_of(error))
     return Seen(entry=entry, speed=speed, versions=versions, facts=facts, verdict=verdict, problems=tuple(problems))
 
 

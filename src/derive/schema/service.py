@@ -59,7 +59,7 @@ def write_pinned(
     from derive.schema.pin import parts_of, target
 
     derivation = target(project, image)
-    outputs = realise(plan_for(derivation, store), store, options, progress)
+    outputs = realise(plan_for(derivation, store, project.root), store, options, progress)
     folder = store.folder(outputs["out"].digest)
     files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     document = merge(

@@ -155,29 +155,38 @@ class Database:
         """Keep a realisation and the derivation that led to it. The first realisation of a resolved id stands."""
         with self.cursor() as cursor:
             cursor.execute("BEGIN IMMEDIATE")
-            cursor.execute(
-                "INSERT OR IGNORE INTO realisations VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    entry.resolved.hex,
-                    json.dumps(dict(entry.outputs), sort_keys=True),
-                    entry.builder,
-                    entry.engine,
-                    entry.host,
-                    entry.duration_ns,
-                    entry.log,
-                    entry.built_s,
-                ),
-            )
-            self._map(cursor, derivation, name, entry.resolved, document)
+            self._add(cursor, entry, derivation, name, document)
             cursor.execute("COMMIT")
         stands = self.realisation(entry.resolved)
         return stands if stands is not None else entry
 
     def replace_realisation(self, entry: Realisation, derivation: Digest, name: str, document: bytes) -> Realisation:
-        """Keep a realisation in place of one whose outputs are gone or differ."""
+        """Keep a realisation in place of one whose outputs are gone or differ; what rested on that one is forgotten."""
+        from derive.store.above import forget_above
+
         with self.cursor() as cursor:
+            cursor.execute("BEGIN IMMEDIATE")
+            forget_above(cursor, entry.resolved, entry.outputs)
             cursor.execute("DELETE FROM realisations WHERE resolved = ?", (entry.resolved.hex,))
-        return self.add_realisation(entry, derivation, name, document)
+            self._add(cursor, entry, derivation, name, document)
+            cursor.execute("COMMIT")
+        return entry
+
+    def _add(self, cursor: sqlite3.Cursor, entry: Realisation, derivation: Digest, name: str, document: bytes) -> None:
+        cursor.execute(
+            "INSERT OR IGNORE INTO realisations VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                entry.resolved.hex,
+                json.dumps(dict(entry.outputs), sort_keys=True),
+                entry.builder,
+                entry.engine,
+                entry.host,
+                entry.duration_ns,
+                entry.log,
+                entry.built_s,
+            ),
+        )
+        self._map(cursor, derivation, name, entry.resolved, document)
 
     def map_derivation(self, derivation: Digest, name: str, resolved: Digest, document: bytes) -> None:
         """Remember that a derivation resolves to an id that was realised already (early cutoff)."""

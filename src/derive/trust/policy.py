@@ -41,6 +41,10 @@ class OutputRule:
     keys: tuple[str, ...]
     threshold: int
 
+    def holds(self, signers: Collection[str]) -> bool:
+        """Say whether keys enough are among some, given by name."""
+        return len(set(self.keys).intersection(signers)) >= self.threshold
+
     def fits(self, name: str, builder: str) -> bool:
         """Say whether a step of that name, made by that kind of builder, is one of those meant."""
         named = not self.derivations or any(_fits(pattern, name, builder) for pattern in self.derivations)
@@ -61,10 +65,13 @@ class Policy:
     revoked: frozenset[Digest] = field(default_factory=frozenset)
     outputs: tuple[OutputRule, ...] = ()
 
+    def own_rule(self, name: str, builder: str) -> OutputRule | None:
+        """Return the first rule that fits a step; None where none does."""
+        return next((rule for rule in self.outputs if rule.fits(name, builder)), None)
+
     def rule_for(self, name: str, builder: str) -> OutputRule:
         """Return who must vouch for a step's output: the first rule that fits, else all keys and the threshold."""
-        found = next((rule for rule in self.outputs if rule.fits(name, builder)), None)
-        return found or OutputRule(keys=tuple(sorted(self.keys)), threshold=self.threshold)
+        return self.own_rule(name, builder) or OutputRule(keys=tuple(sorted(self.keys)), threshold=self.threshold)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

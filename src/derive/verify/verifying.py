@@ -13,7 +13,7 @@ from typing import Any
 
 from derive.build.execute import Progress, is_present, known_of
 from derive.build.images import derive_image
-from derive.build.memo import keep_recalled, memo_key, recall
+from derive.build.memo import keep_recalled, memo_key, recall, remember
 from derive.build.service import Options, plan_for, realise
 from derive.canonical import Digest, digest_document
 from derive.derivations.evaluate import Evaluator
@@ -55,8 +55,9 @@ def verify_image(
     """
     declared = verify_decl(project, name)
     manifest = _derived(project, name, platform, store, options, progress)
-    # All that decides the answer: what the store holds does not.
-    key = digest_document({"derive": "verify-memo/1", "image": memo_key(project, name, platform).hex})
+    # All that decides the answer; the image itself only where outputs came by the word of others.
+    asked = memo_key(project, name, platform)
+    key = digest_document({"derive": "verify-memo/2", "image": asked.hex, "manifest": manifest.hex})
     known = store.database.memo(key)
     if known is None:
         known = json.dumps(_report(project, name, platform, store, options, progress, declared).document())
@@ -79,7 +80,7 @@ def _report(
     root = root_of(target)
     parts = parts_of(root)
     trees = to_probe(parts, lambda tree: (output := _output(store, tree)) is not None and is_present(store, output))
-    outputs = realise(plan_for(image_facts(name, root, trees), store), store, options, progress)
+    outputs = realise(plan_for(image_facts(name, root, trees), store, project.root), store, options, progress)
     document = json.loads(read_whole(store, outputs["out"].digest))
     facts = {key: read_facts(value) for key, value in document["files"].items()}
     image = _tree(store, name, target, Digest(document["tree"]), facts, parts)
@@ -97,12 +98,12 @@ def _derived(
     project: Project, name: str, platform: Platform | None, store: LocalStore, options: Options, progress: Progress
 ) -> Digest:
     key = memo_key(project, name, platform)
-    manifest = recall(store, key)
+    manifest = recall(store, key, project.root)
     if manifest is not None:
         keep_recalled(store, name, manifest)
         return manifest
     manifest = derive_image(project, name, platform, store, options, progress).manifest
-    store.database.set_memo(key, manifest.hex)
+    remember(store, key, project.root, manifest)
     return manifest
 
 

@@ -67,11 +67,11 @@ def test_a_copied_store_knows_what_the_first_one_does_and_is_its_own(tmp_path: P
             remember(store, [(one, dict(inputs), TreeOutput(tree))])
     linked_copy(tmp_path / "first", tmp_path / "second")
     with LocalStore(tmp_path / "second") as copy, LocalStore(tmp_path / "third") as third:
-        assert plan_for(made[0], copy).is_done
+        assert plan_for(made[0], copy, None).is_done
         assert copy.has_tree(tree)
         carry(copy, third, made[:1])
-        assert plan_for(made[0], third).is_done
-        assert [step.action for step in plan_for(made[1], third).steps] == [Action.FETCH, Action.BUILD]
+        assert plan_for(made[0], third, None).is_done
+        assert [step.action for step in plan_for(made[1], third, None).steps] == [Action.FETCH, Action.BUILD]
         copy.tag("only-here", tree, 1, "text/plain")
     assert "only-here" not in (tmp_path / "first" / "index.json").read_text()
 

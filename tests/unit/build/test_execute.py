@@ -76,7 +76,8 @@ class Seen:
     def begin(self, plan: Plan, expected_ns: int | None) -> None:
         self.told.append(("begin", plan.target.name))
 
-    def started(self, derivation: Derivation) -> None:
+    def started(self, derivation: Derivation, where: str | None = None) -> None:
+        assert where is None
         self.told.append(("started", derivation.name))
 
     def finished(self, derivation: Derivation, outcome: str, duration_ns: int) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from derive.build.plan import Action, Knowledge, Known, Plan, make_plan, resolved_of
+from derive.build.knowledge import Knowledge, Known
+from derive.build.plan import Action, Plan, make_plan, resolved_of
 from derive.canonical import Digest, Json, sha256
 from derive.derivations.model import (
     BuiltInput,

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import os
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from derive.buildkit.image import (
@@ -88,9 +92,59 @@ def test_settings_that_are_not_the_same_are_named() -> None:
     assert line == "user: '7', and in the other '8'"
 
 
-def test_an_exported_image_is_built_by_one_command_that_names_each_layer_by_digest() -> None:
-    script = starter("tool", "linux/arm64", {"layer-1": f"oci-layout://layers@{NATIVE}"})
-    assert f"  --build-context layer-1=oci-layout://layers@{NATIVE} \\\n" in script
-    assert "  --build-arg SOURCE_DATE_EPOCH=315532800 \\\n" in script
-    assert '"${OUTPUT:-type=oci,rewrite-timestamp=true,dest=tool.oci.tar}"' in script
-    assert str(NATIVE) in readme("tool", "linux/arm64", NATIVE)
+def exported(folder: Path) -> Path:
+    """Write the script of an exported image, and beside it a docker that says where it is, and with what."""
+    folder.mkdir()
+    (folder / "build.sh").write_text(starter("tool", "linux/arm64", {"layer-1": NATIVE}))
+    docker = folder.parent / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text('#!/bin/sh\nprintf "%s\\n" "$PWD" "$@"\n')
+    docker.chmod(0o755)
+    return folder
+
+
+def build(folder: Path, script: str, at: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Start the script in a folder."""
+    at.mkdir(exist_ok=True)
+    environment = {"PATH": f"{folder.parent / 'bin'}:{os.environ['PATH']}", **variables}
+    return subprocess.run(
+        ["sh", script, *arguments], cwd=at, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_an_exported_image_is_built_by_one_command_that_names_each_layer_by_digest(tmp_path: Path) -> None:
+    folder = exported(tmp_path / "a folder")
+    place, *words = build(folder, "build.sh", folder, "--tag", "a b").stdout.splitlines()
+    assert place == str(folder)
+    assert words[:2] == ["buildx", "build"]
+    assert words[words.index("--build-context") + 1] == f"layer-1=oci-layout://./layers@{NATIVE}"
+    assert words[words.index("--build-arg") + 1] == "SOURCE_DATE_EPOCH=315532800"
+    assert words[words.index("--output") + 1] == "type=oci,rewrite-timestamp=true,dest=tool.oci.tar"
+    assert words[-3:] == ["--tag", "a b", "."]
+
+
+@pytest.mark.parametrize("script", ["../a folder/build.sh", "{folder}/build.sh"])
+def test_an_exported_image_is_written_to_where_a_person_stands(tmp_path: Path, script: str) -> None:
+    folder, at = exported(tmp_path / "a folder"), tmp_path / "at"
+    path = script.format(folder=folder)
+    place, *words = build(folder, path, at, OUTPUT="type=local,dest=out").stdout.splitlines()
+    assert place == str(at), "a relative path in OUTPUT or an argument is one from here"
+    assert words[words.index("--output") + 1] == "type=local,dest=out"
+    here = path.removesuffix("/build.sh")
+    assert words[words.index("--build-context") + 1] == f"layer-1=oci-layout://{here}/layers@{NATIVE}"
+    assert words[-1] == here
+
+
+def test_a_path_that_buildx_would_cut_is_refused_but_for_who_stands_inside(tmp_path: Path) -> None:
+    folder = exported(tmp_path / "tool:1")
+    refused = build(folder, f"{folder}/build.sh", tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "takes what follows ':' or '@' for a tag or a digest" in refused.stderr
+    assert build(folder, "build.sh", folder).returncode == 0
+
+
+def test_what_is_exported_says_of_what_it_is_and_how_a_builder_and_a_context_are_named() -> None:
+    text = readme("tool", "linux/arm64", NATIVE)
+    assert str(NATIVE) in text
+    assert "    sh build.sh --builder NAME\n" in text
+    assert "    DOCKER_CONTEXT=NAME sh build.sh\n" in text

@@ -114,6 +114,38 @@ def test_what_is_no_place_is_refused(text: str, registry: str | None) -> None:
         parse_place(text, registry)
 
 
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        (
+            "127.0.0.1:5000/x",
+            "neither http:// nor https:// before '127.0.0.1:5000/x'",
+            "write http://127.0.0.1:5000/x, or https:// where the registry speaks TLS",
+        ),
+        (
+            "ann:secret@registry.example/x",
+            "neither http:// nor https:// before 'registry.example/x'",
+            "write http://registry.example/x, or https:// where the registry speaks TLS",
+        ),
+        (
+            "http://host",
+            "no repository after http://host",
+            "write http://host/team/cache: a cache is one repository of a registry",
+        ),
+        (
+            "https://ann:secret@host//",
+            "no repository after https://host",
+            "write https://host/team/cache: a cache is one repository of a registry",
+        ),
+    ],
+)
+def test_half_a_place_is_told_with_what_it_lacks(text: str, message: str, hint: str) -> None:
+    with pytest.raises(InputErrors) as caught:
+        parse_place(text, None)
+    (problem,) = caught.value.problems()
+    assert (problem.message, problem.hint) == (message, hint)
+
+
 @pytest.mark.parametrize("registry", ["http://h\\n", "http://h x", "http://h/#part", "http://h?a=b", "http://h\\u001b"])
 def test_a_registry_whose_url_has_more_than_a_place_is_refused_with_its_key(registry: str) -> None:
     text = f'[caches.a]\nregistry = "{registry}"\nrepository = "x"\n'.encode()

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from derive.build.plan import Action, Knowledge, Known, Plan, Vouch, make_plan, resolved_of
+from derive.build.knowledge import Knowledge, Known, Vouch
+from derive.build.plan import Action, Plan, make_plan, resolved_of
 from derive.canonical import Digest, Json, sha256
 from derive.derivations.model import BuiltInput, Derivation, FixedInput, Input, Output, TreeOutput, closure
 from derive.errors import Contradicted
+from derive.trust.policy import OutputRule
 
 
 def step(name: str, *inputs: Derivation, **arguments: Json) -> Derivation:
@@ -55,7 +57,8 @@ class World:
     named: dict[Digest, Digest] = field(default_factory=dict)
     present: set[Output] = field(default_factory=set)
     need: int = 1
-    stand: bool = True
+    fallen: set[Digest] = field(default_factory=set)
+    rules: dict[str, OutputRule] = field(default_factory=dict)
 
     def tell(self, *names: Derivation, here: bool = False) -> None:
         """Have steps known by others, or realised here, each with outputs that its name says."""
@@ -94,7 +97,10 @@ class World:
             realised=realised,
             present=self.present.__contains__,
             vouched=vouched,
-            stands=lambda _, __: self.stand,
+            stands=lambda _, resolved, asked: (
+                resolved not in self.fallen and all(rule.holds(["ann"]) for rule in asked)
+            ),
+            rule=lambda one: self.rules.get(one.name),
         )
         return make_plan(PROGRAM, knowledge, whole=whole)
 
@@ -175,7 +181,61 @@ def test_a_plan_for_all_of_a_closure_takes_nothing() -> None:
 
 
 def test_what_came_by_the_word_of_a_key_that_ended_is_built_again() -> None:
-    world = World(stand=False)
+    world = World()
+    world.tell(TOOL, here=True)
+    world.fallen = set(world.here)
+    world.present = set(output("tool").values())
+    assert actions(world.plan())["tool"] == "build"
+
+
+def test_what_was_built_here_upon_what_fell_falls_with_it() -> None:
+    world = World()
+    world.tell(TOOL, LIBRARY, PROGRAM, here=True)
+    world.present = {one for name in ("tool", "library", "program") for one in output(name).values()}
+    assert actions(world.plan()) == {"program": "reuse"}
+    world.fallen = {world.named[TOOL.id]}
+    assert actions(world.plan()) == {"source": "fetch", "tool": "build", "library": "build", "program": "build"}
+
+
+def test_what_was_built_here_upon_what_fell_stands_again_once_another_key_says_the_same_of_that() -> None:
+    world = World()
+    world.tell(TOOL, LIBRARY, PROGRAM, here=True)
+    world.present = {one for name in ("library", "program") for one in output(name).values()}
+    world.fallen = {world.named[TOOL.id]}
+    world.said = {world.named[TOOL.id]: output("tool")}
+    assert actions(world.plan()) == {"program": "reuse"}
+
+
+def test_what_was_built_here_upon_a_lie_is_not_taken_for_what_stands_upon_the_truth() -> None:
+    world = World()
+    world.tell(TOOL, LIBRARY, PROGRAM, here=True)
+    world.present = {one for name in ("tool", "library", "program") for one in output(name).values()}
+    world.fallen = {world.named[TOOL.id]}
+    world.said = {world.named[TOOL.id]: output("another tool")}
+    assert actions(world.plan()) == {"tool": "substitute", "library": "build", "program": "build"}
+
+
+TWO = OutputRule(keys=("ann", "ben"), threshold=2)
+
+
+def test_what_a_rule_asks_of_a_step_it_asks_of_everything_below() -> None:
+    world = World(rules={"program": TWO})
+    world.tell(TOOL, LIBRARY)
+    plan = world.plan()
+    assert actions(plan) == {"source": "fetch", "tool": "build", "library": "build", "program": "build"}
+    (tool,) = (one for one in plan.steps if one.derivation is TOOL)
+    assert tool.reason == "never built from these inputs; ann alone vouched for it, and 2 of ann, ben must"
+
+
+def test_below_what_another_rule_names_that_rule_says_what_is_asked() -> None:
+    one = OutputRule(keys=("ann",), threshold=1)
+    world = World(rules={"program": TWO, "library": one, "tool": one})
+    world.tell(TOOL, LIBRARY)
+    assert actions(world.plan()) == {"tool": "substitute", "library": "substitute", "program": "build"}
+
+
+def test_what_came_by_one_key_for_something_else_is_built_below_what_two_must_agree_on() -> None:
+    world = World(rules={"program": TWO})
     world.tell(TOOL, here=True)
     world.present = set(output("tool").values())
     assert actions(world.plan())["tool"] == "build"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from derive.build.plan import Action, Plan, Step, Vouch
+from derive.build.knowledge import Vouch
+from derive.build.plan import Action, Plan, Step
 from derive.cache.worth import PATIENT_NS, limit_ns, too_large, too_slow
 from derive.canonical import Digest, sha256
 from derive.derivations.model import BuiltInput, Derivation, FixedInput, Input, resolve

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
-from derive.build.plan import Known
+from derive.build.knowledge import Known
 from derive.canonical import sha256
 from derive.certificates.compared import Got, first_of, rows_of
 from derive.derivations.model import BuiltInput, Derivation, TreeOutput

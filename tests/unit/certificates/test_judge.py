@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from derive.canonical import Digest, sha256
-from derive.certificates.judge import Order, Unread, lacking, stand
+from derive.certificates.judge import Order, Unread, lacking, stand, unnamed
 from derive.trust.history import History
 from derive.trust.policy import Policy
 from support.certificates import (
@@ -132,6 +132,26 @@ def test_what_cannot_be_read_is_listed_and_breaks_nothing() -> None:
     found = stand(WANTED, [unread, held(certificate(ONE), ANN)], POLICY, History(), NOTHING, need=1)
     assert found.holds
     assert found.unread == (unread,)
+
+
+def test_of_each_certificate_that_is_not_used_it_is_said_why() -> None:
+    counts = held(certificate(ONE), ANN, file="1")
+    others = [
+        held(certificate(ONE), EVE, file="2"),
+        held(certificate(TWO, release=None), BEN, file="3"),
+        held(certificate(TWO), file="4"),
+        held(certificate(TWO, OTHER), BEN, file="6"),
+    ]
+    unread = Unread(file="5", why="no envelope")
+    found = stand(WANTED, [unread, *others, counts], POLICY, History(), NOTHING, need=1)
+    assert found.used == (counts.digest,)
+    assert unnamed(found) == (
+        f"2: signed by {EVE.public.id.short}: the project does not name this key",
+        "3: about images alone",
+        "4: nobody signed it",
+        "5: no envelope",
+        f"6: ben says otherwise of {AMD64}",
+    )
 
 
 # Keys that ended

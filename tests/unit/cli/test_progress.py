@@ -53,6 +53,55 @@ def test_lines_say_what_is_ahead_and_each_step_that_is_done(capsys: pytest.Captu
     ]
 
 
+def test_a_step_that_runs_elsewhere_says_where(capsys: pytest.CaptureFixture[str]) -> None:
+    one, two, three, four = step("one"), step("two"), step("three"), step("four")
+    lines = Lines()
+    lines.begin(plan(one, two, three, four), None)
+    for derivation, where, outcome in (
+        (one, "big", "built"),
+        (two, None, "built"),
+        (three, "big", "failed"),
+        (four, "big", "reused"),
+    ):
+        lines.started(derivation, where)
+        lines.finished(derivation, outcome, 0)
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "built 1/4  one on big  0.0 s",
+        "built 2/4  two  0.0 s",
+        "failed 3/4  three on big  0.0 s",
+        "reused 4/4  four  0.0 s",
+    ]
+
+
+def test_a_step_that_was_lost_elsewhere_and_then_ran_here_counts_once(capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = step("one"), step("two")
+    lines = Lines()
+    lines.begin(plan(one, two), None)
+    lines.started(one, "big")
+    lines.finished(one, "stopped", 0)
+    lines.started(one)
+    lines.finished(one, "built", 0)
+    assert capsys.readouterr().err.splitlines()[1:] == ["stopped  one on big  0.0 s", "built 1/2  one  0.0 s"]
+
+
+def test_bars_name_where_a_step_runs_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    one = step("one")
+    bars = Bars()
+    bars.begin(plan(one, step("two")), None)
+    bars.started(one, "big")
+    assert bars._progress is not None
+    bars._progress.refresh()
+    bars.finished(one, "failed", 1)
+    bars.end()
+    shown = terminal.getvalue()
+    assert "0/2" in shown
+    assert "failed  one on big" in shown
+
+
 def test_many_fetches_are_a_line_for_each_tenth(capsys: pytest.CaptureFixture[str]) -> None:
     fetches = [step(f"{index}.deb", "fetch-deb") for index in range(200)]
     lines = Lines()

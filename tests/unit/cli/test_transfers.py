@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from derive.cli.transfers import Transfers
+from derive.cli.transfers import Outputs, Transfers
 
 
 def test_every_tenth_is_told_once_even_when_bytes_go_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,5 +28,27 @@ def test_a_terminal_gets_a_bar_that_goes_away(
         shown.advance("a", 10)
         shown.done("a")
         shown.expect(1, 10)
+        shown.note("by the way")
+    assert "by the way" in capsys.readouterr().err
+
+
+def test_outputs_are_told_out_of_all_of_them_with_the_bytes_until_then(capsys: pytest.CaptureFixture[str]) -> None:
+    with Outputs("pushed") as shown:
+        shown.count(0, 20)
+        shown.advance("a", 1500)
+        for there in range(1, 21):
+            shown.count(there, 20)
+    said = capsys.readouterr().err.splitlines()
+    assert said == [f"pushed {there} of 20 outputs, 1.5 kB" for there in range(2, 21, 2)]
+
+
+def test_a_terminal_gets_a_bar_of_outputs_that_goes_away(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with Outputs("pushed") as shown:
+        shown.count(0, 2)
+        shown.advance("a", 10)
+        shown.count(2, 2)
         shown.note("by the way")
     assert "by the way" in capsys.readouterr().err

@@ -18,8 +18,11 @@ from support.small import run_here
         (("certify", "r", "--need", "1", "--attach"), "--need signs nothing"),
         (("certify", "r", "--key", "a", "--any-hosts"), "--any-hosts is for counting"),
         (("certify", "r", "--need", "0"), "not a whole number above 0"),
-        (("key", "revoke", "a", "--record"), "a record says why"),
-        (("key", "revoke", "a", "--since", "2026-11-20"), "a record says why"),
+        (("key", "revoke", "a", "--record"), "a record says why the key counts no more\n  hint: say it: --why TEXT"),
+        (("key", "revoke", "a", "--record", "--since", "2026-11-20"), "a record says why the key counts no more"),
+        (("key", "revoke", "a", "--since", "2026-11-20"), "--since is for a record, and none is asked for"),
+        (("key", "revoke", "a", "--why", "x"), "--why is for a record, and none is asked for\n  hint: add --record"),
+        (("key", "revoke", "a", "--why", "x", "--since", "2026-11-20"), "--why and --since are for a record"),
         (("key", "revoke", "a", "--record", "--why", "x", "--since", "soon"), "not a day, as in 2026-11-20"),
         (
             ("key", "revoke", "a", "--record", "--why", "x", "--since", "9999-01-01"),

@@ -173,3 +173,22 @@ def test_of_a_long_value_only_the_beginning_is_shown() -> None:
     with pytest.raises(InputErrors) as caught:
         parse_executors(f'[executors.a]\nrate = "{"x" * 5000}"\n'.encode(), "config.toml")
     assert all(len(line) < 200 for one in caught.value.problems() for line in one.detail)
+
+
+@pytest.mark.parametrize(
+    ("guard", "detail"),
+    [
+        (
+            'memory-needed = "1GiB"\nmemory-floor = "2GiB"',
+            ("expected  2GiB or more, as memory-floor", "got       '1GiB'"),
+        ),
+        ('memory-needed = "1GiB"', ("expected  24GiB or more, as memory-floor by default", "got       '1GiB'")),
+        ('memory-floor = "100GiB"', ("expected  100GiB or more, as memory-floor", "got       64GiB by default")),
+    ],
+)
+def test_memory_below_the_floor_is_told_with_both_values(guard: str, detail: tuple[str, ...]) -> None:
+    with pytest.raises(InputErrors) as caught:
+        parse_executors(f"[executors.a.guard]\n{guard}\n".encode(), "config.toml")
+    (problem,) = caught.value.problems()
+    assert problem.where == "config.toml: executors.a.guard.memory-needed"
+    assert problem.detail == detail

@@ -12,10 +12,15 @@ import pytest
 
 from derive.build.plan import Action, Plan, Step
 from derive.build.prices import Past, Sample, forecast
-from derive.cli.executors import run
-from derive.cli.plan import _tell_not_asked, _text
+from derive.cli.executors import _text, run
+from derive.cli.plan import _tell_not_asked
+from derive.cli.plan import _text as plan_text
+from derive.deploy.node_errors import NodeError
+from derive.errors import InputErrors
 from derive.schedule.choose import Chosen, timetable
 from derive.schedule.config import ExecutorEntry, Guard
+from derive.schedule.idle import Verdict, reason_of
+from derive.schedule.seen import Seen
 from derive.store.local import LocalStore
 from support.steps import step
 
@@ -47,6 +52,34 @@ def test_without_any_it_says_where_to_write_one(
     assert run(args(tmp_path)) == 0
     out, err = capfd.readouterr()
     assert (out, err) == ("", f"no executor is configured: write [executors.NAME] in {config}\n")
+
+
+def test_a_name_that_no_executor_has_is_told_as_the_argument_that_it_is(config: Path, tmp_path: Path) -> None:
+    config.write_text(GUARDED.format(folder=tmp_path))
+    with pytest.raises(InputErrors) as caught:
+        run(args(tmp_path, "nope"))
+    assert [(one.where, one.message) for one in caught.value.problems()] == [("NAME", "no executor 'nope'")]
+
+
+def test_this_machine_is_asked_for_as_here_too(config: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    config.write_text(GUARDED.format(folder=tmp_path))
+    assert run(args(tmp_path, "here")) == 1
+    assert capfd.readouterr().out.splitlines()[1].startswith("mine")
+    config.write_text("")
+    assert run(args(tmp_path, "here")) == 0
+    told = f"this machine has no table of its own, and needs none: write [executors.NAME] in {config}\n"
+    assert capfd.readouterr().err == told
+
+
+@pytest.mark.parametrize(("jobs", "told"), [(1, "idle, 1 job"), (3, "idle, 3 jobs")])
+def test_jobs_are_counted_as_one_or_several(jobs: int, told: str) -> None:
+    mine = ExecutorEntry(name="mine", builder=None, platforms=(), guard=Guard())
+    assert _text((Seen(entry=mine, speed=None, verdict=Verdict(jobs=jobs)),)).endswith(told)
+
+
+def test_a_host_that_cannot_be_asked_is_told_in_a_line_without_columns() -> None:
+    error = NodeError("cannot be reached", node="spark2", effect="idle-facts", detail=["host      builder@spark2"])
+    assert reason_of(error).endswith("; host builder@spark2")
 
 
 def test_a_host_that_may_not_build_is_told_with_the_reason_and_one(
@@ -87,7 +120,7 @@ def test_a_plan_says_where_each_step_runs_and_when_it_ends(tmp_path: Path) -> No
     spark = ExecutorEntry(name="spark", builder="b", platforms=("linux/arm64",), rate=1 << 20, speed=2000)
     with LocalStore(tmp_path / "store") as store:
         times = timetable(plan, found, Chosen(entries=(spark,), here=False), store, 1)
-    lines = _text(plan, found, 10**12, times, everything=True).splitlines()
+    lines = plan_text(plan, found, 10**12, times, everything=True).splitlines()
     assert lines[0].split() == ["takes", "where", "ends"]
     # One second each way, half a second to begin, and two in place of four.
     assert [line.split()[2:8] for line in lines[1:4]] == [
@@ -96,7 +129,7 @@ def test_a_plan_says_where_each_step_runs_and_when_it_ends(tmp_path: Path) -> No
         ["4.00", "s", "here", "12.5", "s", "top"],
     ]
     assert "expected 12.5 s on here, spark; to move 2.1 MB" in lines
-    without = _text(plan, found, 10**12, None, everything=True).splitlines()
+    without = plan_text(plan, found, 10**12, None, everything=True).splitlines()
     assert without[0].split() == ["build", "compose", "4.00", "s", "root", "why"]
 
 

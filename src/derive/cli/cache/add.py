@@ -37,12 +37,13 @@ def run(args: argparse.Namespace) -> int:
     from derive.cache.config import NAME, NO_ORDER, NO_PATIENCE, CacheConfig, is_order, is_patience, parse_place
     from derive.cache.settings import add_cache
     from derive.cli.registries import registries_of
+    from derive.oci.reference import names_host
 
     name, equals, reference = args.reference.partition("=")
     if not equals or "/" in name:
         name, reference = "", args.reference
     registry = None
-    if args.registry or "://" not in reference:
+    if args.registry or not ("://" in reference or names_host(reference)):
         registry = registries_of(args)[0].url
     registry, repository = parse_place(reference, registry)
     name = name or repository.replace("/", "-").replace(".", "-")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, note, project_of, project_root, store_folder, wants_json
+from derive.cli.console import answer, answer_record, note, project_of, project_root, store_folder, wants_json
+from derive.cli.running import options_of
 from derive.errors import CheckFailed, InputErrors, Unavailable
 from derive.store.local import LocalStore
 from derive.words import count_text
@@ -60,16 +61,25 @@ def run(args: argparse.Namespace) -> int:
         answer_record("cache-pull", args.name or "", body)
     else:
         answer(str(brought if args.name is not None else claims))
-    what = f"{count_text(claims, 'step')} vouched for by keys that count"
-    note(what if args.name is None else f"{what}; {count_text(brought, 'output')} brought")
+    note(_told(args.name, claims, brought))
     return 0
+
+
+def _told(target: str | None, claims: int, brought: int) -> str:
+    """Say what was read, and what came."""
+    read = f"read logs, in which keys that count vouch for {count_text(claims, 'step')}"
+    if target is None:
+        return f"{read}; brought no outputs: derive cache pull TARGET brings those of a target"
+    if brought:
+        return f"{read}; brought {count_text(brought, 'output')} of {target}"
+    return f"{read}; brought nothing of {target}: it lacks nothing that would be taken"
 
 
 def _bring(args: argparse.Namespace, store: LocalStore, found: Substitutes) -> int:
     """Bring what a plan would take, and build nothing."""
     from derive.build.deriving import bring_vouched
-    from derive.build.service import Options, evaluate
+    from derive.build.service import evaluate
     from derive.cli.progress import progress_for_stderr
 
     target = evaluate(project_of(args), args.name, args.platform)
-    return bring_vouched(target, store, Options(jobs=jobs_of(args)), progress_for_stderr(), found)
+    return bring_vouched(target, store, options_of(args), progress_for_stderr(), found)

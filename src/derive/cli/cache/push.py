@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     from derive.cache.pushing import push, shareable
     from derive.cache.service import revoked_here
     from derive.cache.vouching import counting_keys
-    from derive.cli.transfers import Transfers
+    from derive.cli.transfers import Outputs
     from derive.errors import InputErrors
     from derive.trust.keyring import user_keyring
 
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     trusted = (
         {} if policy is None else {name: policy.keys[name] for name in counting_keys(policy, revoked_here()).values()}
     )
-    with LocalStore(store_folder(args)) as store, Transfers("pushed") as progress:
+    with LocalStore(store_folder(args)) as store, Outputs("pushed") as progress:
         cache, targets = targets_of(args, store)
         store.protect(())  # what is found present below stays so
         found = shareable(store, targets, sources=args.sources)
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
             raise InputErrors.one("nothing of it was built here, so there is nothing to vouch for", hint=hint)
         remote = connect_to_write(cache, progress)
         with closing(remote.client):
-            done = push(store, cache, remote, found, key, trusted, progress, progress.expect)
+            done = push(store, cache, remote, found, key, trusted, progress, progress.count)
     if key.public not in trusted.values():
         note(f"the project does not trust the key {args.key}: nobody takes what it vouches for until it does")
     if wants_json(args):

@@ -9,8 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, note, path_text, project_root, store_folder, wants_json
+from derive.cli.console import answer, answer_record, note, path_text, project_root, store_folder, wants_json
 from derive.cli.options import something
+from derive.cli.running import options_of
 from derive.store.local import LocalStore
 from derive.words import count_text, size_text
 
@@ -55,7 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Bring what is lacking, pack, answer with the digest of the capsule's manifest."""
-    from derive.build.service import Options
     from derive.capsule.service import Where, create
     from derive.cli.progress import progress_for_stderr
     from derive.releases.find import find_release
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
             at,
             store,
             Path(args.output).absolute(),
-            Options(jobs=jobs_of(args), offline=args.offline),
+            options_of(args),
             platforms=args.platform,
             engine=not args.without_engine,
             built_engine=args.built_engine,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from derive.cli.console import answer_record, jobs_of, note, path_text, project_of, store_folder, wants_json
 from derive.cli.outputs import answer_beside
+from derive.cli.running import options_of
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -69,13 +70,12 @@ def _read(name: str) -> bytes:
 
 
 def _gather(args: argparse.Namespace, project: Project, store: LocalStore) -> Bundle:
-    from derive.build.service import Options
     from derive.cli.progress import progress_for_stderr
     from derive.kernels.bench import Wanted, gather
 
     wheels = None if args.wheels is None else Path(args.wheels)
     wanted = Wanted(gpu=args.gpu, kernels=tuple(args.kernel), wheels=wheels)
-    options = Options(jobs=jobs_of(args), offline=args.offline)
+    options = options_of(args)
     return gather(project, store, wanted, options, progress_for_stderr())
 
 

@@ -6,12 +6,12 @@ Edge: the store, standard streams.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from derive.cli.console import (
     answer,
     answer_record,
-    jobs_of,
     note,
     print_error,
     project_of,
@@ -20,6 +20,7 @@ from derive.cli.console import (
     wants_json,
 )
 from derive.cli.options import executor_option
+from derive.cli.running import options_of
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -55,7 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compile what is meant and not there yet; answer with what came out."""
-    from derive.build.service import Options
     from derive.cli.progress import progress_for_stderr
     from derive.derivations.scope import load_scope
     from derive.kernels.building import plan_units, realise_caches, realise_units
@@ -65,17 +65,17 @@ def run(args: argparse.Namespace) -> int:
     project = project_of(args)
     kernels = kernels_of(load_scope(project), (args.platform or project.settings.build_platform,))
     targets = kernels.select(args.names, args.gpu)
-    options = Options(jobs=jobs_of(args), offline=args.offline, keep_failed=args.keep_failed, executor=args.executor)
+    options = replace(options_of(args), keep_failed=args.keep_failed, executor=args.executor)
     progress = progress_for_stderr()
     with LocalStore(store_folder(args)) as store:
-        work = plan_units(targets, store)
+        work = plan_units(targets, store, options.root)
         todo = len(work.to_do)
         note(f"{count_text(len(targets), 'unit')}: {len(targets) - todo} in the store, {todo} to build")
         failed = realise_units(work, store, options, progress)
         _tell(failed, todo)
         everything = not args.names and args.gpu is None
         caches = realise_caches(kernels.caches, store, options, progress) if everything else {}
-        _answer(args, plan_units(targets, store, to_run=False), caches)
+        _answer(args, plan_units(targets, store, options.root, to_run=False), caches)
     return 0
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from derive.cli.console import (
     answer,
     answer_record,
-    jobs_of,
     note,
     print_error,
     project_of,
@@ -19,6 +18,7 @@ from derive.cli.console import (
     table,
     wants_json,
 )
+from derive.cli.running import options_of
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Say what will be done, do it, and answer with what is wrong."""
-    from derive.build.service import Options
     from derive.cli.progress import progress_for_stderr
     from derive.derivations.scope import load_scope
     from derive.kernels.checking import check
@@ -65,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     kernels = kernels_of(scope)
     targets = _meant(args, kernels)
     whole = not (args.names or args.gpu or args.quick)
-    options = Options(jobs=jobs_of(args), offline=args.offline)
+    options = options_of(args)
     with LocalStore(store_folder(args), reading=args.dry_run) as store:
         plan = plan_check(
             targets,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, note, table, wants_json
-from derive.cli.trusting import policy_here
+from derive.cli.trusting import history_here, policy_here
 
 if TYPE_CHECKING:
     import argparse
@@ -34,13 +34,11 @@ def run(args: argparse.Namespace) -> int:
     keyring = user_keyring()
     found = keyring.own()
     own = {key.name: key.public for key in found if key.public is not None}
-    policy = policy_here(args)
-    ended = {} if policy is None else dict.fromkeys(policy.revoked, "")
-    keys = listed_keys(own, policy, {**ended, **keyring.revoked()})
+    keys = listed_keys(own, policy_here(args), history_here(args), keyring.revoked())
     if wants_json(args):
         answer_record("key-list", "keys", {"keys": [_document(one) for one in keys]})
     elif keys:
-        answer(table([("key", "id", "yours", "trusted here", "revoked"), *map(_row, keys)]))
+        answer(table([("key", "id", "yours", "trusted here", "rotated", "revoked"), *map(_row, keys)]))
     else:
         note("no keys: derive key new NAME makes one")
     for key in found:
@@ -50,8 +48,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _row(key: ListedKey) -> tuple[str, ...]:
-    marks = ("yes" if holds else "" for holds in (key.own, key.trusted, key.revoked))
-    return ", ".join(key.names), str(key.id), *marks
+    from derive.releases.policy import date_text
+
+    own, trusted, revoked = ("yes" if holds else "" for holds in (key.own, key.trusted, key.revoked))
+    rotated = "" if key.rotated is None else date_text(key.rotated.made_s)
+    return ", ".join(key.names), str(key.id), own, trusted, rotated, revoked
 
 
 def _document(key: ListedKey) -> Json:
@@ -61,5 +62,6 @@ def _document(key: ListedKey) -> Json:
         "public": None if key.public is None else str(key.public),
         "own": key.own,
         "trusted": bool(key.trusted),
+        "rotated_s": None if key.rotated is None else key.rotated.made_s,
         "revoked": key.revoked,
     }

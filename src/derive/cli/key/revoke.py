@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, note, wants_json
 from derive.cli.options import line
-from derive.cli.trusting import policy_here
+from derive.cli.trusting import history_here, policy_here
 from derive.errors import InputErrors
 from derive.words import count_text
 
@@ -56,9 +56,12 @@ def run(args: argparse.Namespace) -> int:
 
     from derive.trust.keyring import user_keyring
 
-    if args.record != bool(args.why) or (args.since is not None and not args.record):
-        hint = "derive key revoke KEY --record --why TEXT [--since DATE]"
-        raise InputErrors.one("a record says why, and only a record does", hint=hint)
+    if args.record and not args.why:
+        raise InputErrors.one("a record says why the key counts no more", hint="say it: --why TEXT")
+    unread = [name for name, given in (("--why", args.why), ("--since", args.since)) if given is not None]
+    if unread and not args.record:
+        message = f"{' and '.join(unread)} {'are' if len(unread) > 1 else 'is'} for a record, and none is asked for"
+        raise InputErrors.one(message, hint="add --record, for all who have the project; or leave that out")
     if args.since is not None and not 0 <= args.since <= time.time():
         hint = "the first day on which others may have used it: today, or one before"
         raise InputErrors.one("a day to come, or one before 1970", where="--since", hint=hint)
@@ -67,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     keyring = user_keyring()
     policy = policy_here(args)
     own = {key.name: key.public for key in keyring.own() if key.public is not None}
-    key = find_key(args.key, listed_keys(own, policy, keyring.revoked()))
+    key = find_key(args.key, listed_keys(own, policy, history_here(args), keyring.revoked()))
     recorded = _record(args, key) if args.record else None
     is_new = keyring.revoke(key.id, key.names[0] if key.names else "")
     if wants_json(args):
@@ -80,8 +83,10 @@ def run(args: argparse.Namespace) -> int:
     note("for this user, on this machine, it neither signs nor counts from now on")
     if recorded is not None:
         note(f"and for all who have the project, once you commit it: git add {recorded} && git commit")
-    for name in key.trusted if recorded is None else ():
-        note(f"others still trust it: take {name!r} out of [tool.derive.trust.keys] in pyproject.toml, and say so")
+    if policy is not None and key.trusted and recorded is None and key.id not in policy.revoked:
+        note(f"others still take its word; so that they do not: derive key revoke {args.key} --record --why TEXT")
+        names = " and ".join(key.trusted)
+        note(f"leave {names} in [tool.derive.trust.keys]: what it signed before can then still be judged")
     if policy is not None and key.trusted and len(policy.keys) <= policy.threshold:
         left = len(policy.keys) - len(key.trusted)
         counts = (

@@ -9,7 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, note, path_text, project_of, store_folder, wants_json
+from derive.cli.console import answer, answer_record, note, path_text, project_of, store_folder, wants_json
+from derive.cli.running import options_of
 from derive.store.local import LocalStore
 from derive.words import count_text
 
@@ -40,7 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Open it, and say where it is; the exit code is 1 when a patch is in conflict."""
-    from derive.build.service import Options
     from derive.cli.console import project_root
     from derive.cli.progress import progress_for_stderr
     from derive.patches.edit import edit
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     series = read_series(root, args.upstream)
     tree = Path(args.tree).absolute() if args.tree else default_tree(root, args.upstream)
     with LocalStore(store_folder(args)) as store:
-        options = Options(jobs=jobs_of(args), offline=args.offline)
+        options = options_of(args)
         shop = Shop(project=project_of(args), store=store, options=options, progress=progress_for_stderr)
         opened = edit(shop, series, tree, patch=args.patch, source=args.source)
     if wants_json(args):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, note, project_of, project_root, store_folder, wants_json
+from derive.cli.console import answer, answer_record, note, project_of, project_root, store_folder, wants_json
+from derive.cli.running import options_of
 from derive.store.local import LocalStore
 from derive.words import count_text
 
@@ -38,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the patch, and name it."""
-    from derive.build.service import Options
     from derive.cli.progress import progress_for_stderr
     from derive.patches.append import append
     from derive.patches.origins import Shop
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     root = project_root(args)
     series = read_series(root, args.upstream)
     with LocalStore(store_folder(args)) as store:
-        options = Options(jobs=jobs_of(args), offline=args.offline)
+        options = options_of(args)
         shop = Shop(project=project_of(args), store=store, options=options, progress=progress_for_stderr)
         made = append(
             shop,

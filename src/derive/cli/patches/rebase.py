@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from derive.cli.console import (
     answer,
     answer_record,
-    jobs_of,
     note,
     project_of,
     project_root,
@@ -20,6 +19,7 @@ from derive.cli.console import (
     table,
     wants_json,
 )
+from derive.cli.running import options_of
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -72,13 +72,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _begin(args: argparse.Namespace, series: SeriesFiles, edit_tree: Path) -> Rebased:
-    from derive.build.service import Options
     from derive.cli.progress import progress_for_stderr
     from derive.patches.carry import carry_over
     from derive.patches.origins import Shop
 
     with LocalStore(store_folder(args)) as store:
-        options = Options(jobs=jobs_of(args), offline=args.offline)
+        options = options_of(args)
         shop = Shop(project=project_of(args), store=store, options=options, progress=progress_for_stderr)
         return carry_over(shop, series, edit_tree, onto=args.onto, fits=args.fits)
 

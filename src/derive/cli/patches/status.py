@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from derive.cli.console import answer, answer_record, jobs_of, project_of, store_folder, table, wants_json
+from derive.cli.console import answer, answer_record, project_of, store_folder, table, wants_json
+from derive.cli.running import options_of
 from derive.errors import InputErrors
 from derive.store.local import LocalStore
 
@@ -38,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge, and print the verdicts; the exit code is 1 when a patch does not simply apply, or changes nothing."""
-    from derive.build.service import Options
     from derive.cli.progress import progress_for_stderr
     from derive.patches.dead import outputs_without
     from derive.patches.inspect import judged
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
     _check(args)
     project = project_of(args)
-    options = Options(jobs=jobs_of(args), offline=args.offline)
+    options = options_of(args)
     with LocalStore(store_folder(args)) as store:
         shop = Shop(project=project, store=store, options=options, progress=progress_for_stderr)
         reports = judged(shop, args.upstream, args.onto)

@@ -9,7 +9,9 @@ that run, or null with the reason in ``unread``), ``holder`` (who holds the lock
 A socket that is absent says that no containers run only where no program of a container engine is installed: an engine
 may listen elsewhere, or may have left its containers running when it ended.
 
-The lock is that of a file, which any user may take: only one build runs on a machine that also serves.
+The lock is that of a file, which any user may take: only one build runs on a machine that also serves. Whoever holds it
+writes there who it is, and by which process of this machine it does: what one that has ended wrote says nothing of who
+holds it now.
 """
 
 from __future__ import annotations
@@ -25,11 +27,13 @@ import time
 from typing import Any
 
 from derive.deploy.node.common import Refused
+from derive.deploy.node.guarded import started_at
 
 TAG = "idle-facts/1"
 SAYS = "derive-says "
 _ENGINE_S = 5.0
 _MOST = 4 << 20
+_MOST_SAID = 400
 _TRIES = 4
 _PAUSE_S = 0.05
 _ENGINES = ("docker", "dockerd", "podman", "nerdctl", "containerd")
@@ -145,7 +149,16 @@ def _holder(path: str) -> Any:
 
 
 def _said(descriptor: int) -> str:
-    return os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip() or "somebody"
+    """Return who holds the lock, as far as it was written by a process that still lives: only such a one holds it."""
+    words, _, process = os.pread(descriptor, _MOST_SAID, 0).decode("utf-8", "replace").strip().partition("\n")
+    pid, _, began = process.partition(" ")
+    lives = pid.isdecimal() and began.isdecimal() and started_at(int(pid)) == int(began)
+    return "".join(one if one.isprintable() else "?" for one in words) if lives and words else "somebody"
+
+
+def _saying(who: str) -> bytes:
+    """Return what is written into the file: who holds it, and the process that does, with when it began."""
+    return who.replace("\n", " ").encode("utf-8")[:200] + f"\n{os.getpid()} {started_at(os.getpid())}\n".encode("ascii")
 
 
 @contextlib.contextmanager
@@ -156,9 +169,11 @@ def _held(path: str, who: str) -> Any:
             said = _said(descriptor)
             raise Refused("busy", "another build runs there", ["holder    " + said], "wait until it has ended")
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, who.encode("utf-8")[:200], 0)
-        yield
-        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, _saying(who), 0)
+        try:
+            yield
+        finally:
+            os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
 
