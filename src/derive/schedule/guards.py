@@ -98,12 +98,10 @@ def _stands(entry: ExecutorEntry, platform: str) -> Verdict:
 
 
 def _nobody(platform: str, refused: Sequence[tuple[ExecutorEntry, Verdict]]) -> DeriveError:
-    named = [(entry.name, verdict) for entry, verdict in refused]
-    if all(entry.guard is not None for entry, _ in refused):
-        return refusal(named)
-    return Unavailable(
-        f"nobody can run steps of {platform} now",
-        detail=[f"{name}  {'; '.join(verdict.reasons)}" for name, verdict in named],
+    kind = HostRefuses if all(entry.guard is not None for entry, _ in refused) else Unavailable
+    return kind(
+        "this machine may build nothing now" if platform == "any" else f"nobody can run steps of {platform} now",
+        detail=[f"{entry.name}  {'; '.join(verdict.reasons)}" for entry, verdict in refused],
         hint="derive executors says how they stand; name others with --on, or run it again later",
     )
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, note, path_text, wants_json
 from derive.cli.console import table as laid_out
 from derive.cli.options import something
-from derive.errors import HostRefuses, InputErrors
+from derive.errors import InputErrors
 from derive.words import size_text
 
 if TYPE_CHECKING:
@@ -86,44 +85,29 @@ def _change(path: str, *, remove: bool) -> bool:
     """Add a place to the user's archives, or take it out; say whether that changed anything."""
     from derive.capsule.settings import places_in, with_places, without_empty
     from derive.lock.mirrors import ARCHIVES_VARIABLE
-    from derive.net.user import user_config
+    from derive.net.user_edit import rewrite_config
 
-    config = user_config(os.environ)
-    text = _read(config)
-    before = places_in(text, str(config))
-    after = [place for place in before if place != path] + ([] if remove else [path])
-    if sorted(after) == sorted(before):
+    changed = False
+
+    def change(data: bytes, where: str) -> bytes:
+        nonlocal changed
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            raise InputErrors.one(f"cannot be read: {error}", where=where) from error
+        before = places_in(text, where)
+        after = [place for place in before if place != path] + ([] if remove else [path])
+        changed = sorted(after) != sorted(before)
+        if not changed:
+            return data
+        edited = with_places(text, after, where)
+        return (edited if after else without_empty(edited)).encode()
+
+    config = rewrite_config(os.environ, change)
+    if not changed:
         note(f"{config} {'does not name it' if remove else 'names it already'}")
         return False
-    edited = with_places(text, after, str(config))
-    _write(config, edited if after else without_empty(edited))
     note(f"{'removed from' if remove else 'added to'} {config}")
     if os.environ.get(ARCHIVES_VARIABLE) and not remove:
         note(f"note: {ARCHIVES_VARIABLE} is set, and wins over it")
     return True
-
-
-def _write(config: Path, text: str) -> None:
-    """Write the user's settings; where none are left, no file is, and no folder that was made for it."""
-    from derive.outfile import open_output
-
-    try:
-        if not text and not config.is_symlink():
-            config.unlink(missing_ok=True)
-            with suppress(OSError):
-                config.parent.rmdir()
-            return
-        config.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise HostRefuses(f"cannot be written: {(error.strerror or '').lower()}", where=str(config)) from error
-    with open_output(config) as file:
-        file.write(text.encode())
-
-
-def _read(config: Path) -> str:
-    try:
-        return config.read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputErrors.one(f"cannot be read: {error}", where=str(config)) from error
