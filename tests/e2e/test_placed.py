@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from derive.build.builders.script import build as script
+from derive.build.check import check_closure
 from derive.build.context import Context
 from derive.build.execute import Executor, store_knowledge
 from derive.build.fetching import StoreFetch
 from derive.build.plan import make_plan
-from derive.derivations.model import FlatOutput, Output, ResolvedDerivation
+from derive.derivations.model import FlatOutput, Output, ResolvedDerivation, closure
 from derive.sandbox.probe import find_sandbox
 from derive.schedule.choose import Chosen, placer
 from derive.schedule.config import ExecutorEntry
@@ -30,13 +31,17 @@ from support.require import skip_or_fail
 pytestmark = [pytest.mark.docker, pytest.mark.sandbox]
 
 
-def ran(store: LocalStore, chosen: Chosen | None, told: list[str]) -> Mapping[str, str]:
-    """Run three steps, and return what each of them gave."""
+def ran(
+    store: LocalStore, chosen: Chosen | None, told: list[str], checked: list[tuple[str, bool]] | None = None
+) -> Mapping[str, str]:
+    """Run three steps, and return what each of them gave; ``checked`` is told of a check where each step ran."""
     given: dict[str, str] = {}
+    where: dict[str, bool] = {}
 
     def noted(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]:
         outputs = script(request, context)
         given[context.name] = str(outputs["out"])
+        where[context.name] = context.executor is not None
         return outputs
 
     def last(request: ResolvedDerivation, context: Context) -> Mapping[str, Output]:
@@ -51,7 +56,13 @@ def ran(store: LocalStore, chosen: Chosen | None, told: list[str]) -> Mapping[st
         inner_jobs=1,
         placer=None if chosen is None else placer(chosen, store, 1, told.append),
     )
-    executor.run(make_plan(derivations(graph(3), 0.001, store), store_knowledge(store)))
+    target = derivations(graph(3), 0.001, store)
+    executor.run(make_plan(target, store_knowledge(store)))
+    if checked is not None:
+        where.clear()
+        but = [one.id for one in closure(target) if one.builder != "script"]
+        assert check_closure(target, executor, lambda _, __: None, but=but) == (len(given), [])
+        checked += sorted(where.items())
     return given
 
 
@@ -65,10 +76,12 @@ def test_steps_placed_on_a_builder_give_what_they_give_here_and_one_that_is_abse
     absent = ExecutorEntry(name="absent", builder="nowhere", platforms=(PLATFORM,), jobs=2, speed=9000)
     told: list[str] = []
     with builders(1, tmp_path / "client"), LocalStore(tmp_path / "there") as store:
-        there = ran(store, Chosen(entries=(one, absent), here=False), told)
+        checked: list[tuple[str, bool]] = []
+        there = ran(store, Chosen(entries=(one, absent), here=False), told, checked)
         places = {name: executor for name, _, _, executor, _ in placed_steps(store.database)}
         seen = see((one, absent), {})
     assert there == here
     assert places == dict.fromkeys(here, "one")
-    assert [line.partition(":")[0] for line in told] == ["absent is left out from now on"]
+    assert checked == [(name, True) for name in sorted(here)]
+    assert [line.partition(":")[0] for line in told] == ["absent is left out from now on"] * 2  # also by the check
     assert [(single.is_ready, bool(single.versions)) for single in seen] == [(True, True), (False, False)]
