@@ -354,6 +354,22 @@ def test_one_key_has_nothing_taken_below_what_two_must_agree_on(
     assert "hello came out otherwise than cat alone says" in done.err
 
 
+def test_without_caches_what_is_built_is_compared_with_nothing_that_came(
+    reader: Machine, builder: Machine, proxy: FaultProxy, repository: str
+) -> None:
+    thief = another_builder(reader, "cat", proxy.url, repository)
+    assert thief.here("image").code == 0
+    pretend(thief)
+    assert thief.here("cache", "push", "hello", "--key", "cat").code == 0
+    reader.trust({"cat": public_of(thief, "cat")})
+    assert digest_of(reader) != digest_of(builder)
+    checked = reader.here("image", "--check")
+    assert (checked.code, "hello: this machine and trusted builders contradict" in checked.err) == (1, True)
+    done = reader.here("image", "--no-cache")
+    assert done.answer == digest_of(builder)
+    assert "hello: what had come from team by the word of cat was something else: replaced" in done.err
+
+
 def test_without_caches_what_came_before_is_built_here(reader: Machine, builder: Machine) -> None:
     assert reader.here("image").answer == digest_of(builder)
     assert came(reader) == 1

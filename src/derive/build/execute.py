@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, TypeAlias
 
 from derive.build.answers import free_bytes, is_present, known_of, store_knowledge
@@ -102,7 +102,7 @@ class Executor:
         """
         self._engine = engine_digest().hex
         self._outputs = {s.derivation.id: s.outputs for s in plan.steps if s.outputs is not None}
-        self._came = replace(Came.of(self.store, self.judge, own=plan.is_own), asked=plan.asked)
+        self._came = Came.of(self.store, self.judge).under(plan)
         for derivation, resolved in () if self.store.read_only else plan.cutoffs:
             self.store.database.map_derivation(derivation.id, derivation.name, resolved, derivation.encoded())
         pending = [step for step in plan.steps if step.action is not Action.REUSE]

@@ -15,6 +15,7 @@ from typing import Protocol
 from derive.build.agreement import HERE, contradicted
 from derive.build.answers import is_present, known_of
 from derive.build.knowledge import Knowledge, Rules, Vouch, all_stand, nobody
+from derive.build.plan import Plan
 from derive.cache.rows import Substitution, drop_substituted, note_substituted, substitutions
 from derive.cache.standing import Standing
 from derive.canonical import Digest
@@ -70,7 +71,8 @@ class PlanAgain(Unavailable):
 class Came:
     """What of a store came from caches, and who says which of it still counts; in a run of its ``own``, none does.
 
-    ``asked`` are rules that a plan has for derivations besides their own, by id.
+    ``asked`` are rules that a plan has for derivations besides their own, by id. ``silent``: what came is compared with
+    nothing that is built now.
     """
 
     store: LocalStore
@@ -78,11 +80,16 @@ class Came:
     judge: Standing
     own: bool = False
     asked: Mapping[Digest, Rules] = field(default_factory=dict)
+    silent: bool = False
 
     @classmethod
     def of(cls, store: LocalStore, judge: Standing, *, own: bool = False) -> Came:
         """Ask the store once."""
         return cls(store, substitutions(store.database), judge, own)
+
+    def under(self, plan: Plan) -> Came:
+        """Return the same for a run of a plan."""
+        return replace(self, own=plan.is_own, asked=plan.asked, silent=plan.is_own and not plan.is_whole)
 
     def takes(self, derivation: Derivation, row: Realisation) -> bool:
         """Say whether what was realised before is present, and may be taken as it is."""
@@ -113,7 +120,7 @@ class Came:
             return None
         said = {name: parse_output(text) for name, text in row.outputs.items()}
         # What no such step gives was never used: what is said of it now is compared where others are asked.
-        if fits(derivation, said) and self.judge.stands(derivation, came):
+        if not self.silent and fits(derivation, said) and self.judge.stands(derivation, came):
             raise contradicted(derivation.name, row.resolved, ((HERE, outputs), (", ".join(came.signers), said)))
         who = ", ".join(came.signers)
         return f"{derivation.name}: what had come from {came.cache} by the word of {who} was something else: replaced"
