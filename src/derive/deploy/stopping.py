@@ -181,7 +181,8 @@ def _text(container: Container | None) -> str:
     if container is None:
         return "no container"
     launch = container.labels.get(LAUNCH_BUNDLE_LABEL, "").rpartition(":")[2][:12]
-    return f"{launch or 'what no deploy started'}, {container.state}"
+    goes = ", removed by its engine once it ends (--rm)" if container.host.get("AutoRemove") is True else ""
+    return f"{launch or 'what no deploy started'}, {container.state}{goes}"
 
 
 async def _stop(node: Node, held: Held, name: str, memory: Mapping[str, NodeState | None] | None) -> str:

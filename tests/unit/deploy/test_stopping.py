@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from derive.deploy.stopping import Stopped, _answered, _Seen, _services, _stopped
+from derive.deploy.stopping import Stopped, _answered, _Seen, _services, _stopped, _text
 from derive.errors import DeriveError
 from support.deploying import container_of, state, target
 
@@ -47,3 +48,11 @@ def test_what_ran_well_before_a_stop_is_remembered_after_it() -> None:
     kept = _stopped("probe", state())
     assert (kept.step, kept.current, kept.healthy) == ("stopped", state().current, state().healthy)
     assert _stopped("probe", None).healthy == ()
+
+
+def test_a_container_that_its_engine_removes_once_it_ends_is_told_before_it_is_stopped() -> None:
+    one = container_of(LAUNCH, name="y", labels={})
+    assert _text(one) == "what no deploy started, running"
+    assert _text(replace(one, host={**one.host, "AutoRemove": True})).endswith(
+        "running, removed by its engine once it ends (--rm)"
+    )
