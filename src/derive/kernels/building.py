@@ -126,7 +126,7 @@ def _plan_of(work: Work, target: Target, roots: Mapping[Digest, Step]) -> Plan:
     above = [roots[one.id] for one in {one.id: one for one in _needed(target)}.values()]
     own = [work.steps[step.id] for step in target.steps]
     cutoffs = tuple(one for one in work.plan.cutoffs if one[0].id in {step.id for step in target.steps})
-    return Plan(target=target.steps[-1], steps=(*above, *own), cutoffs=cutoffs)
+    return Plan(target=target.steps[-1], steps=(*above, *own), cutoffs=cutoffs, asked=work.plan.asked)
 
 
 def _side_by_side(tasks: Mapping[str, tuple[Executor, Plan]], jobs: int) -> Mapping[str, DeriveError]:
