@@ -263,15 +263,66 @@ def test_a_lying_builder_is_an_alarm_and_nothing_of_it_is_taken(
     assert "hello: trusted builders contradict each other" in done.err
     assert "ann" in done.err
     assert "cat" in done.err
-    assert "derive key revoke KEY --record" in done.err
+    assert "derive key revoke KEY --record --why TEXT" in done.err
     status = reader.here("cache", "status")
     assert status.code == 1
     assert "ALARM  hello: two things are said of" in status.out
+    assert "derive key revoke KEY --record --why TEXT" in status.err
     # The key is known to be stolen: what it signed counts no more, and the rest goes on.
     reader.here("key", "revoke", "cat")
     again = reader.here("image")
     assert again.answer == digest_of(builder)
     assert reader.here("cache", "status").code == 0
+
+
+def test_pulling_what_contradicts_what_was_built_here_is_the_alarm_that_status_tells(
+    reader: Machine, proxy: FaultProxy, repository: str
+) -> None:
+    """Who built a step before a key lied of it builds nothing more: reading the logs is what tells."""
+    assert reader.here("image", "--no-cache").code == 0
+    thief = another_builder(reader, "cat", proxy.url, repository)
+    assert thief.here("image").code == 0
+    pretend(thief)
+    assert thief.here("cache", "push", "--key", "cat").code == 0
+    reader.trust({"cat": public_of(thief, "cat")})
+    pulled = reader.here("cache", "pull")
+    assert (pulled.code, pulled.out) == (1, "")
+    status = reader.here("cache", "status")
+    assert status.code == 1
+    (told,) = (part for part in status.out.split("\n\n") if part.startswith("ALARM"))
+    assert told.strip() in pulled.err
+    assert "  this machine  " in told
+    assert "derive key revoke KEY --record --why TEXT" in pulled.err
+    body = json.loads(reader.here("cache", "pull", "--json").out)["body"]
+    assert [one["who"] for one in body["conflicts"][0]["said"]] == ["this machine", "cat"]
+    assert reader.here("image").code == 0  # nothing of it is built any more, so nothing else would have told
+
+
+def test_an_alarm_that_was_read_before_is_told_also_when_no_cache_answers(
+    reader: Machine, proxy: FaultProxy, repository: str
+) -> None:
+    assert reader.here("image", "--no-cache").code == 0
+    thief = another_builder(reader, "cat", proxy.url, repository)
+    assert thief.here("image").code == 0
+    pretend(thief)
+    assert thief.here("cache", "push", "--key", "cat").code == 0
+    reader.trust({"cat": public_of(thief, "cat")})
+    assert reader.here("cache", "pull").code == 1
+    proxy.add(".", "status", times=99, status=503)
+    pulled = reader.here("cache", "pull")
+    assert (pulled.code, "ALARM  hello: two things are said of" in pulled.err) == (1, True)
+
+
+def test_pulling_without_a_cache_or_a_key_says_which_of_the_two_is_missing(reader: Machine) -> None:
+    reader.trust({})
+    pulled = reader.here("cache", "pull")
+    assert pulled.code == 2
+    assert "error: pyproject.toml: tool.derive.trust.keys: the project trusts no key" in pulled.err
+    assert "no cache is named" not in pulled.err
+    reader.forget_cache()
+    pulled = reader.here("cache", "pull")
+    assert (pulled.code, "error: no cache is named" in pulled.err) == (2, True)
+    assert "trusts no key" not in pulled.err
 
 
 def test_a_thief_of_one_key_of_three_gets_nothing_taken_where_two_must_agree(
@@ -352,6 +403,56 @@ def test_one_key_has_nothing_taken_below_what_two_must_agree_on(
     done = reader.here("image")
     assert done.answer == digest_of(builder)
     assert "hello came out otherwise than cat alone says" in done.err
+
+
+@pytest.mark.parametrize("flags", [(), ("--record", "--why", "stolen")])
+def test_what_an_honest_key_signed_upon_a_lie_falls_with_the_liar(
+    reader: Machine, builder: Machine, proxy: FaultProxy, running: Registry, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    repository = f"team/{tmp_path.name.replace('_', '-').lower()}-alone"
+    thief = another_builder(reader, "eve", proxy.url, repository)
+    assert thief.here("image").code == 0
+    pretend(thief)
+    assert thief.here("cache", "push", "hello", "--key", "eve").code == 0
+    eve = public_of(thief, "eve")
+    honest = another_builder(reader, "cat", proxy.url, repository, {"eve": eve})
+    forged = digest_of(honest)
+    assert forged != digest_of(builder)
+    assert honest.here("cache", "push", "--key", "cat").code == 0
+    reader.forget_cache()
+    reader.cache(proxy.url, repository=repository)
+    reader.trust({"eve": eve, "cat": public_of(honest, "cat")})
+    assert digest_of(reader) == forged
+    assert came(reader) == 1  # the image alone, by cat's word
+    reader.here("key", "revoke", "eve", *flags)
+    assert "small" in reader.here("plan").out
+    assert reader.here("push", f"{running.host}/lab/small", "small").code == 2
+    done = reader.here("image")
+    assert done.answer == digest_of(builder)
+    assert "substituted  hello" not in done.err
+
+
+def test_a_layer_found_by_one_key_s_word_is_not_taken_below_what_two_must_agree_on(
+    reader: Machine, builder: Machine, proxy: FaultProxy, tmp_path: Path
+) -> None:
+    repository = f"team/{tmp_path.name.replace('_', '-').lower()}-alone"
+    thief = another_builder(reader, "eve", proxy.url, repository)
+    assert thief.here("image").code == 0
+    pretend(thief)
+    assert thief.here("cache", "push", "hello", "--key", "eve").code == 0
+    keys = {"eve": public_of(thief, "eve")}
+    for name in ("cat", "dan"):
+        one = another_builder(reader, name, proxy.url, repository, {"eve": keys["eve"]})
+        assert digest_of(one) != digest_of(builder)
+        assert one.here("cache", "push", "--key", name).code == 0
+        keys[name] = public_of(one, name)
+    reader.forget_cache()
+    reader.cache(proxy.url, repository=repository)
+    reader.trust(keys)
+    assert digest_of(reader) != digest_of(builder)
+    rule = '\n[[tool.derive.trust.outputs]]\nderivations = ["image:small"]\nthreshold = 2\n'
+    reader.trust(keys, more=rule)
+    assert digest_of(reader) == digest_of(builder)
 
 
 def test_without_caches_what_is_built_is_compared_with_nothing_that_came(

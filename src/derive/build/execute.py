@@ -26,7 +26,7 @@ from derive.build.order import Order
 from derive.build.placing import AtOnce, Place, Placing, StepLost
 from derive.build.plan import Action, Plan, Step, resolved_of
 from derive.build.prices import FETCHES_AT_ONCE, Forecast
-from derive.build.substituting import Came, NotBrought, PlanAgain, Substitute, note_came
+from derive.build.substituting import Came, NotBrought, PlanAgain, Substitute, note_came, note_words
 from derive.build.telling import Progress, Silent
 from derive.cache.standing import Standing, standing_in
 from derive.canonical import Digest
@@ -103,6 +103,7 @@ class Executor:
         self._engine = engine_digest().hex
         self._outputs = {s.derivation.id: s.outputs for s in plan.steps if s.outputs is not None}
         self._came = Came.of(self.store, self.judge).under(plan)
+        note_words(self.store, plan, self.substitute)  # before anything that is found by them is noted
         for derivation, resolved in () if self.store.read_only else plan.cutoffs:
             self.store.database.map_derivation(derivation.id, derivation.name, resolved, derivation.encoded())
         pending = [step for step in plan.steps if step.action is not Action.REUSE]

@@ -72,6 +72,11 @@ def all_stand(_: Derivation, __: Digest, ___: Rules) -> bool:
     return True
 
 
+def no_word(_: Derivation, __: Rules) -> bool | None:
+    """Know nothing by others' word alone."""
+    return None
+
+
 def no_rule(_: Derivation) -> OutputRule | None:
     """Name no step in any rule."""
     return None
@@ -90,7 +95,8 @@ class Knowledge:
     whether an output's contents can be read now. ``vouched`` says what trusted builders say of derivations and their
     resolved ids; it raises Contradicted when they say two things. ``stands`` says whether what was realised under a
     resolved id may still be taken, where some rules have to hold too: what came by the word of a key that was revoked
-    may not. ``rule`` returns the rule that names a step.
+    may not. ``word_stands`` says the same of the word by which a step that is not here was known, None where there is
+    none. ``rule`` returns the rule that names a step.
     """
 
     resolved_ids: Callable[[Iterable[Digest]], Mapping[Digest, Digest]]
@@ -98,4 +104,5 @@ class Knowledge:
     present: Callable[[Output], bool]
     vouched: Callable[[Sequence[tuple[Derivation, Digest]]], Mapping[Digest, Vouch]] = nobody
     stands: Callable[[Derivation, Digest, Rules], bool] = all_stand
+    word_stands: Callable[[Derivation, Rules], bool | None] = no_word
     rule: Callable[[Derivation], OutputRule | None] = no_rule

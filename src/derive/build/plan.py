@@ -62,13 +62,15 @@ class Plan:
     ``is_whole``: every output of the closure is to be present. ``is_own``: built here and by nobody else.
 
     ``cutoffs`` are derivations never seen under their id whose resolved derivation was realised: whoever runs the plan
-    remembers that they mean the same. ``asked`` are the rules that have to hold for the outputs of derivations because
-    of what is built upon them, by id. ``title`` is what a plan is called that has no one target.
+    remembers that they mean the same. ``words`` are derivations that are known by others' word alone. ``asked`` are the
+    rules that have to hold for the outputs of derivations because of what is built upon them, by id. ``title`` is what
+    a plan is called that has no one target.
     """
 
     target: Derivation
     steps: tuple[Step, ...]
     cutoffs: tuple[tuple[Derivation, Digest], ...] = ()
+    words: tuple[tuple[Derivation, Vouch], ...] = ()
     asked: Mapping[Digest, Rules] = field(default_factory=dict)
     title: str | None = None
     is_whole: bool = False
@@ -173,8 +175,15 @@ def make_plan(target: Derivation, knowledge: Knowledge, *, whole: bool = False, 
             reason = "its name, version or place in the lock moved while its hash did not: fetched again"
             needed[derivation.id] = Step(derivation=derivation, action=Action.FETCH, reason=reason)
     steps = tuple(needed[d.id] for d in order if d.id in needed)
-    cutoffs = tuple(memory.cutoffs)
-    return Plan(target=target, steps=steps, cutoffs=cutoffs, asked=asked, is_whole=whole, is_own=whole or own)
+    return Plan(
+        target=target,
+        steps=steps,
+        cutoffs=tuple(memory.cutoffs),
+        words=memory.words(),
+        asked=asked,
+        is_whole=whole,
+        is_own=whole or own,
+    )
 
 
 def _asked(order: Sequence[Derivation], knowledge: Knowledge) -> dict[Digest, Rules]:
@@ -204,6 +213,7 @@ class _Memory:
     def __init__(self, order: Sequence[Derivation], knowledge: Knowledge, asked: Mapping[Digest, Rules]) -> None:
         self._knowledge = knowledge
         self._asked = asked
+        self._order = order
         self._resolved = dict(knowledge.resolved_ids([d.id for d in order]))
         if knowledge.stands is not all_stand:
             self._forget_fallen(order)
@@ -222,7 +232,10 @@ class _Memory:
             below = (reference.derivation for reference in derivation.inputs.values())
             resolved = self._resolved.get(derivation.id)
             rests = any(one.id in fallen for one in below if one.fixed is None)
-            if rests or (resolved is not None and not self._stands(derivation, resolved)):
+            counts = self._knowledge.word_stands(derivation, self._asked.get(derivation.id, frozenset()))
+            if counts is None:  # else it is the latest that was known, whatever lies here
+                counts = resolved is None or self._stands(derivation, resolved)
+            if rests or not counts:
                 fallen.add(derivation.id)
             if rests:
                 self._resolved.pop(derivation.id, None)
@@ -271,6 +284,11 @@ class _Memory:
         enough = {key for key, vouch in found.items() if vouch.suffices(self._asked.get(key, ()))}
         self._unsure.update({key: vouch for key, vouch in found.items() if key not in enough})
         return {key: vouch for key, vouch in found.items() if key in enough}
+
+    def words(self) -> tuple[tuple[Derivation, Vouch], ...]:
+        """Return what is known by others' word alone, and not made or brought here, inputs before what has them."""
+        known = ((one, self._known.get(one.id)) for one in self._order)
+        return tuple((one, found.vouch) for one, found in known if found and found.vouch and not found.is_here)
 
     def _stands(self, derivation: Derivation, resolved: Digest) -> bool:
         return self._knowledge.stands(derivation, resolved, self._asked.get(derivation.id, frozenset()))

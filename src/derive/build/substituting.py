@@ -14,9 +14,9 @@ from typing import Protocol
 
 from derive.build.agreement import HERE, contradicted
 from derive.build.answers import is_present, known_of
-from derive.build.knowledge import Knowledge, Rules, Vouch, all_stand, nobody
-from derive.build.plan import Plan
-from derive.cache.rows import Substitution, drop_substituted, note_substituted, substitutions
+from derive.build.knowledge import Knowledge, Rules, Vouch, nobody
+from derive.build.plan import Action, Plan
+from derive.cache.rows import Substitution, drop_substituted, signers_text, substitutions
 from derive.cache.standing import Standing
 from derive.canonical import Digest
 from derive.derivations.model import Derivation, Output, parse_output
@@ -24,6 +24,7 @@ from derive.derivations.outputs import fits
 from derive.errors import Unavailable
 from derive.store.database import Realisation
 from derive.store.local import LocalStore
+from derive.store.words import Word, keep_words, words
 from derive.trust.policy import OutputRule
 
 
@@ -79,13 +80,14 @@ class Came:
     found: Mapping[Digest, Substitution]
     judge: Standing
     own: bool = False
+    words: Mapping[Digest, Word] = field(default_factory=dict)
     asked: Mapping[Digest, Rules] = field(default_factory=dict)
     silent: bool = False
 
     @classmethod
     def of(cls, store: LocalStore, judge: Standing, *, own: bool = False) -> Came:
         """Ask the store once."""
-        return cls(store, substitutions(store.database), judge, own)
+        return cls(store, substitutions(store.database), judge, own, words(store.database))
 
     def under(self, plan: Plan) -> Came:
         """Return the same for a run of a plan."""
@@ -107,7 +109,12 @@ class Came:
     def stands(self, derivation: Derivation, resolved: Digest, asked: Rules = frozenset()) -> bool:
         """Say whether what was realised under a resolved id may be taken as it is, where ``asked`` has to hold too."""
         came = self.found.get(resolved)
-        return came is None or (not self.own and self.judge.stands(derivation, came, asked))
+        return came is None or (not self.own and self.judge.stands(derivation, came.signers.values(), asked))
+
+    def word_stands(self, derivation: Derivation, asked: Rules) -> bool | None:
+        """Say whether the word by which a step that is not here was known still counts; None where there is none."""
+        word = self.words.get(derivation.id)
+        return None if word is None else not self.own and self.judge.stands(derivation, word.signers, asked)
 
     def compare(self, derivation: Derivation, row: Realisation, outputs: Mapping[str, Output]) -> str | None:
         """Compare what was built now with what had come from a cache; return what a person should know of it.
@@ -120,7 +127,7 @@ class Came:
             return None
         said = {name: parse_output(text) for name, text in row.outputs.items()}
         # What no such step gives was never used: what is said of it now is compared where others are asked.
-        if not self.silent and fits(derivation, said) and self.judge.stands(derivation, came):
+        if not self.silent and fits(derivation, said) and self.judge.stands(derivation, came.signers.values()):
             raise contradicted(derivation.name, row.resolved, ((HERE, outputs), (", ".join(came.signers), said)))
         who = ", ".join(came.signers)
         return f"{derivation.name}: what had come from {came.cache} by the word of {who} was something else: replaced"
@@ -134,9 +141,9 @@ class Came:
 def with_others(knowledge: Knowledge, came: Came, substitute: Substitute | None = None) -> Knowledge:
     """Return the store's answers as far as they count, joined with what other machines vouch for."""
     vouched = nobody if substitute is None else substitute.vouched
-    if substitute is None and not came.found:
+    if substitute is None and not came.found and not came.words:
         return knowledge  # nobody's word is asked for
-    return replace(knowledge, vouched=vouched, stands=came.stands if came.found else all_stand, rule=came.judge.rule)
+    return replace(knowledge, vouched=vouched, stands=came.stands, word_stands=came.word_stands, rule=came.judge.rule)
 
 
 def note_came(store: LocalStore, derivation: Derivation, vouch: Vouch, cache: str, keys: Mapping[str, Digest]) -> None:
@@ -151,9 +158,23 @@ def note_came(store: LocalStore, derivation: Derivation, vouch: Vouch, cache: st
         log="",
         built_s=int(time.time()),
     )
-    known = store.database.realisation(vouch.resolved)
-    keep = store.database.add_realisation if known is None else store.database.replace_realisation
-    note_substituted(
-        store.database, Substitution(resolved=vouch.resolved, cache=cache, signers=keys, came_s=entry.built_s)
-    )
-    keep(entry, derivation.id, derivation.name, derivation.encoded())
+    came = (cache, signers_text(keys))
+    store.database.replace_realisation(entry, derivation.id, derivation.name, derivation.encoded(), came)
+
+
+def note_words(store: LocalStore, plan: Plan, substitute: Substitute | None) -> None:
+    """Keep by whose word a plan knows what is not here, where anything of it is found by that."""
+    if substitute is None or store.read_only or not (plan.cutoffs or plan.of(Action.SUBSTITUTE)):
+        return
+    found = [
+        Word(
+            derivation=derivation.id,
+            resolved=vouch.resolved,
+            outputs={name: str(output) for name, output in vouch.outputs.items()},
+            signers=tuple(sorted(substitute.signers(vouch).values())),
+            document=derivation.encoded(),
+        )
+        for derivation, vouch in plan.words
+    ]
+    if found:
+        keep_words(store.database, found)

@@ -209,11 +209,15 @@ def forget(database: Database, place: str) -> None:
         cursor.execute("COMMIT")
 
 
+def signers_text(signers: Mapping[str, Digest]) -> str:
+    """Return the ids of keys, by name, as a row of what came has them."""
+    return json.dumps({name: key.hex for name, key in sorted(signers.items())})
+
+
 def note_substituted(database: Database, one: Substitution) -> None:
-    """Note from where a realisation came."""
-    signers = json.dumps({name: key.hex for name, key in sorted(one.signers.items())})
+    """Note from where a realisation came that is there already."""
     with database.cursor() as cursor:
-        row = (one.resolved.hex, one.cache, signers, one.came_s)
+        row = (one.resolved.hex, one.cache, signers_text(one.signers), one.came_s)
         cursor.execute("INSERT OR REPLACE INTO substitutions VALUES (?, ?, ?, ?)", row)
 
 

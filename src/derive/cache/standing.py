@@ -6,12 +6,11 @@ Edge: the project, the user's revoked keys.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
-from derive.cache.rows import Substitution
 from derive.cache.vouching import counting_keys
 from derive.canonical import Digest, digest_document
 from derive.derivations.model import Derivation
@@ -29,12 +28,12 @@ class Belief:
     revoked: Collection[Digest]
     anybody: bool = False
 
-    def counts(self, derivation: Derivation, came: Substitution, asked: Collection[OutputRule] = ()) -> bool:
-        """Say whether what came for a step is vouched for by keys enough; ``asked`` are rules for what is above it."""
+    def counts(self, derivation: Derivation, by: Iterable[Digest], asked: Collection[OutputRule] = ()) -> bool:
+        """Say whether keys, by id, are enough to believe of a step; ``asked`` are rules for what is above it."""
         if self.policy is None:
-            return self.anybody and not all(key in self.revoked for key in came.signers.values())
+            return self.anybody and not all(key in self.revoked for key in by)
         keys = counting_keys(self.policy, self.revoked)
-        signers = {keys[key] for key in came.signers.values() if key in keys}
+        signers = {keys[key] for key in by if key in keys}
         own = self.policy.rule_for(derivation.name, derivation.builder)
         return all(rule.holds(signers) for rule in (own, *asked))
 
@@ -68,9 +67,9 @@ class Standing:
         """Whose word counts; raises InputErrors and Corrupt where that cannot be read."""
         return self._ask()
 
-    def stands(self, derivation: Derivation, came: Substitution, asked: Collection[OutputRule] = ()) -> bool:
-        """Say whether what came for a step still counts; ``asked`` are rules for what is built upon it."""
-        return self.belief.counts(derivation, came, asked)
+    def stands(self, derivation: Derivation, by: Iterable[Digest], asked: Collection[OutputRule] = ()) -> bool:
+        """Say whether what keys, by id, vouched for still counts; ``asked`` are rules for what is built upon it."""
+        return self.belief.counts(derivation, by, asked)
 
     def rule(self, derivation: Derivation) -> OutputRule | None:
         """Return the rule that names a step; None where none does."""

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from derive.canonical import Digest
+from derive.store.words import settle, settle_equal
 
-_SCHEMA_VERSION = 3
+_SCHEMA_VERSION = 4
 _REFERRER = "referrer"
 _PATIENCE_S = 60
 _SHARED_MEMORY = 1 << 15  # bytes that SQLite adds at once to its file of shared memory
@@ -84,7 +85,13 @@ CREATE TABLE IF NOT EXISTS cache_alarms (
 ) WITHOUT ROWID;
 """
 """What a store knows of other machines: what they vouch for, and what came from them."""
-_MIGRATIONS = {1: _HISTORY, 2: _BEYOND}
+_WORDS = """
+CREATE TABLE IF NOT EXISTS words (
+    derivation TEXT PRIMARY KEY, resolved TEXT NOT NULL, outputs TEXT NOT NULL, signers TEXT NOT NULL,
+    document TEXT NOT NULL
+) WITHOUT ROWID;
+"""
+_MIGRATIONS = {1: _HISTORY, 2: _BEYOND, 3: _WORDS}
 """What brings a database of an earlier version to the next one: rows are added to, never lost."""
 
 
@@ -160,19 +167,27 @@ class Database:
         stands = self.realisation(entry.resolved)
         return stands if stands is not None else entry
 
-    def replace_realisation(self, entry: Realisation, derivation: Digest, name: str, document: bytes) -> Realisation:
-        """Keep a realisation in place of one whose outputs are gone or differ; what rested on that one is forgotten."""
-        from derive.store.above import forget_above
+    def replace_realisation(
+        self, entry: Realisation, derivation: Digest, name: str, document: bytes, came: tuple[str, str] | None = None
+    ) -> Realisation:
+        """Keep a realisation in place of one whose outputs are gone or differ, or that was none.
 
+        What rested on others' word of something else is forgotten. ``came`` are the cache that it came from, and the
+        ids of the keys that vouched for it, by name, as JSON; None for what was made here.
+        """
         with self.cursor() as cursor:
             cursor.execute("BEGIN IMMEDIATE")
-            forget_above(cursor, entry.resolved, entry.outputs)
+            settle(cursor, derivation, entry.resolved, entry.outputs)
             cursor.execute("DELETE FROM realisations WHERE resolved = ?", (entry.resolved.hex,))
+            if came is not None:
+                row = (entry.resolved.hex, *came, entry.built_s)
+                cursor.execute("INSERT OR REPLACE INTO substitutions VALUES (?, ?, ?, ?)", row)
             self._add(cursor, entry, derivation, name, document)
             cursor.execute("COMMIT")
         return entry
 
     def _add(self, cursor: sqlite3.Cursor, entry: Realisation, derivation: Digest, name: str, document: bytes) -> None:
+        settle(cursor, derivation, entry.resolved, entry.outputs)
         cursor.execute(
             "INSERT OR IGNORE INTO realisations VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
@@ -191,7 +206,10 @@ class Database:
     def map_derivation(self, derivation: Digest, name: str, resolved: Digest, document: bytes) -> None:
         """Remember that a derivation resolves to an id that was realised already (early cutoff)."""
         with self.cursor() as cursor:
+            cursor.execute("BEGIN IMMEDIATE")
+            settle_equal(cursor, derivation, resolved)
             self._map(cursor, derivation, name, resolved, document)
+            cursor.execute("COMMIT")
 
     def tree_blobs(self, tree: Digest) -> list[Digest]:
         """Return the blobs that a tree's contents lie in; empty for a tree without contents or not known."""
@@ -240,9 +258,10 @@ class Database:
         return found
 
     def has_substituted(self) -> bool:
-        """Say whether anything here came from another machine by a cache."""
+        """Say whether anything here came from another machine by a cache, or was found by others' word."""
+        sql = "SELECT 1 FROM substitutions UNION ALL SELECT 1 FROM words LIMIT 1"
         with self.cursor() as cursor:
-            return cursor.execute("SELECT 1 FROM substitutions LIMIT 1").fetchone() is not None
+            return cursor.execute(sql).fetchone() is not None
 
     def memo(self, key: Digest) -> str | None:
         """Return what was remembered under a key, or None."""
@@ -317,7 +336,7 @@ class Database:
         connection.execute("PRAGMA synchronous=NORMAL")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version == 0:
-            tables = _SCHEMA + _HISTORY + _BEYOND
+            tables = _SCHEMA + _HISTORY + _BEYOND + _WORDS
             connection.executescript(f"BEGIN IMMEDIATE; {tables} PRAGMA user_version={_SCHEMA_VERSION}; COMMIT;")
         elif version in _MIGRATIONS:
             try:

@@ -169,10 +169,10 @@ def test_what_came_stands_for_as_long_as_keys_enough_count(store: LocalStore) ->
     came = Substitution(resolved=sha256(b"r"), cache="team", signers={"ann": ANN.id}, came_s=1)
     rows.note_substituted(store.database, came)
     assert rows.substitutions(store.database) == {came.resolved: came}
-    assert Substitutes(store, (), POLICY).standing.stands(STEP, came)
-    assert not Substitutes(store, (), POLICY, revoked=frozenset((ANN.id,))).standing.stands(STEP, came)
-    assert not Substitutes(store, (), replace(POLICY, threshold=2)).standing.stands(STEP, came)
-    assert not Substitutes(store, (), Policy(keys={}, threshold=1)).standing.stands(STEP, came)
+    assert Substitutes(store, (), POLICY).standing.stands(STEP, [ANN.id])
+    assert not Substitutes(store, (), POLICY, revoked=frozenset((ANN.id,))).standing.stands(STEP, [ANN.id])
+    assert not Substitutes(store, (), replace(POLICY, threshold=2)).standing.stands(STEP, [ANN.id])
+    assert not Substitutes(store, (), Policy(keys={}, threshold=1)).standing.stands(STEP, [ANN.id])
 
 
 def test_one_file_is_asked_for_by_its_tag_and_checked(store: LocalStore, real: Registry, tmp_path: Path) -> None:

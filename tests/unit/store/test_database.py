@@ -154,7 +154,7 @@ def test_a_database_of_another_version_is_refused_with_the_next_step(tmp_path: P
     raw.close()
     with pytest.raises(HostRefuses) as caught:
         database.memo(TREE)
-    assert caught.value.detail == ("expected  version 3", "got       version 99")
+    assert caught.value.detail == ("expected  version 4", "got       version 99")
     assert "--store" in str(caught.value.hint)
 
 
@@ -193,7 +193,7 @@ def test_a_database_of_the_version_before_gains_the_new_tables_and_loses_nothing
     assert database.memo(TREE) == "kept"
     with database.cursor() as cursor:
         assert cursor.execute("SELECT count(*) FROM steps").fetchone() == (0,)
-        assert cursor.execute("PRAGMA user_version").fetchone() == (3,)
+        assert cursor.execute("PRAGMA user_version").fetchone() == (4,)
     database.close()
 
 
