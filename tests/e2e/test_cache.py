@@ -455,6 +455,32 @@ def test_a_layer_found_by_one_key_s_word_is_not_taken_below_what_two_must_agree_
     assert digest_of(reader) == digest_of(builder)
 
 
+def test_what_rests_on_a_key_that_counts_no_more_is_told_and_not_signed(
+    reader: Machine, builder: Machine, proxy: FaultProxy, repository: str, tmp_path: Path
+) -> None:
+    thief = another_builder(reader, "cat", proxy.url, repository)
+    assert thief.here("image").code == 0
+    pretend(thief)
+    assert thief.here("cache", "push", "hello", "--key", "cat").code == 0
+    reader.trust({"cat": public_of(thief, "cat"), "ben": reader.key("ben")})
+    forged = digest_of(reader)
+    reader.here("key", "revoke", "cat")
+    for command in (("show", "small"), ("store", "path", "small"), ("sbom", "small"), ("provenance", "small")):
+        told = reader.here(*command)
+        assert told.code == 0
+        assert "note: it rests on what counts no more: hello, by the word of cat" in told.err, command
+    file = str(tmp_path / "small.closure")
+    signing = [("attest", "small"), ("provenance", "small"), ("store", "export", "small", "--output", file)]
+    for words in signing:
+        refused = reader.here(*words, "--key", "ben")
+        assert refused.code == 1, words
+        assert "by the word of keys that count no more" in refused.err
+    assert reader.here("attest", forged, "--key", "ben").code == 1
+    assert digest_of(reader) == digest_of(builder)
+    assert "note" not in reader.here("show", "small").err
+    assert reader.here("attest", "small", "--key", "ben").code == 0
+
+
 def test_without_caches_what_is_built_is_compared_with_nothing_that_came(
     reader: Machine, builder: Machine, proxy: FaultProxy, repository: str
 ) -> None:

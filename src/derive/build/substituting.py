@@ -169,6 +169,7 @@ def note_words(store: LocalStore, plan: Plan, substitute: Substitute | None) -> 
     found = [
         Word(
             derivation=derivation.id,
+            name=derivation.name,
             resolved=vouch.resolved,
             outputs={name: str(output) for name, output in vouch.outputs.items()},
             signers=tuple(sorted(substitute.signers(vouch).values())),

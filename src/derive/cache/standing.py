@@ -28,13 +28,16 @@ class Belief:
     revoked: Collection[Digest]
     anybody: bool = False
 
-    def counts(self, derivation: Derivation, by: Iterable[Digest], asked: Collection[OutputRule] = ()) -> bool:
-        """Say whether keys, by id, are enough to believe of a step; ``asked`` are rules for what is above it."""
+    def counts(self, name: str, builder: str, by: Iterable[Digest], asked: Collection[OutputRule] = ()) -> bool:
+        """Say whether keys, by id, are enough to believe of a step, given by name and kind of builder.
+
+        ``asked`` are rules for what is built upon it.
+        """
         if self.policy is None:
             return self.anybody and not all(key in self.revoked for key in by)
         keys = counting_keys(self.policy, self.revoked)
         signers = {keys[key] for key in by if key in keys}
-        own = self.policy.rule_for(derivation.name, derivation.builder)
+        own = self.policy.rule_for(name, builder)
         return all(rule.holds(signers) for rule in (own, *asked))
 
     def digest(self) -> Digest:
@@ -69,7 +72,7 @@ class Standing:
 
     def stands(self, derivation: Derivation, by: Iterable[Digest], asked: Collection[OutputRule] = ()) -> bool:
         """Say whether what keys, by id, vouched for still counts; ``asked`` are rules for what is built upon it."""
-        return self.belief.counts(derivation, by, asked)
+        return self.belief.counts(derivation.name, derivation.builder, by, asked)
 
     def rule(self, derivation: Derivation) -> OutputRule | None:
         """Return the rule that names a step; None where none does."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, note, project_of, store_folder, table, wants_json
+from derive.cli.lapses import require_standing, tell_lapsed
 from derive.cli.running import options_of
 from derive.errors import InputErrors
 from derive.store.local import LocalStore
@@ -71,6 +72,10 @@ def _attach(args: argparse.Namespace) -> int:
     keys = user_keyring().usable(args.key) if args.key else ()
     with LocalStore(store_folder(args)) as store:
         facts = image_facts(store, lambda: project_of(args), args.operand, args.platform)
+        if keys:
+            require_standing(args, store, [facts.derivation], f"the image {facts.name}")
+        else:
+            tell_lapsed(args, store, [facts.derivation])
         certificate = _certificate(args, store, facts, keys) if args.certificate else None
         found = (*attest(store, facts, keys), *([] if certificate is None else [certificate]))
     if wants_json(args):

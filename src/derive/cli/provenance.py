@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, note, project_of, store_folder, wants_json
+from derive.cli.lapses import require_standing, tell_lapsed
 from derive.store.local import LocalStore
 from derive.words import count_text
 
@@ -40,6 +41,10 @@ def run(args: argparse.Namespace) -> int:
     keys = user_keyring().usable(args.key) if args.key else ()
     with LocalStore(store_folder(args), reading=True) as store:
         facts = image_facts(store, lambda: project_of(args), args.operand, args.platform)
+        if keys:
+            require_standing(args, store, [facts.derivation], f"the image {facts.name}")
+        else:
+            tell_lapsed(args, store, [facts.derivation])
     data = provenance(facts)
     if keys:
         data = sign(PAYLOAD_TYPE, data, keys).encoded()

@@ -15,6 +15,7 @@ from derive.errors import InputErrors
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
     from derive.build.service import Options
 
@@ -43,8 +44,12 @@ def options_of(args: argparse.Namespace) -> Options:
     """Return what every command that derives has: jobs, whether it is offline, and the project, where there is one."""
     from derive.build.service import Options
 
+    return Options(jobs=jobs_of(args), root=root_of(args), offline=getattr(args, "offline", False))
+
+
+def root_of(args: argparse.Namespace) -> Path | None:
+    """Return the project's folder; None where there is none, which is told by what needs one."""
     try:
-        root = project_root(args)
-    except InputErrors:  # told by what needs a project: not everything does
-        root = None
-    return Options(jobs=jobs_of(args), root=root, offline=getattr(args, "offline", False))
+        return project_root(args)
+    except InputErrors:
+        return None

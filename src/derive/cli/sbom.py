@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from derive.cli.console import answer, answer_record, project_of, store_folder, wants_json
+from derive.cli.lapses import tell_lapsed
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
     with LocalStore(store_folder(args), reading=True) as store:
         facts = image_facts(store, lambda: project_of(args), args.operand, args.platform)
+        tell_lapsed(args, store, [facts.derivation])
     if wants_json(args):
         answer_record("sbom", facts.name, {"image": str(facts.image), "bill": bill(facts)})
     else:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from derive.canonical import Digest
 from derive.cli.console import answer, answer_record, project_of, store_folder, table, wants_json
+from derive.cli.lapses import tell_lapsed
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
             found = describe_project(project_of(args))
         else:
             found = describe(lambda: project_of(args), store, args.operand, args.platform)
+        if found.kind == "derivation":
+            tell_lapsed(args, store, [Digest.parse(str(found.body["derivation"]))])
     if wants_json(args):
         answer_record(f"show-{found.kind}", found.subject, found.body)
     else:

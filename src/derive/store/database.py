@@ -87,8 +87,8 @@ CREATE TABLE IF NOT EXISTS cache_alarms (
 """What a store knows of other machines: what they vouch for, and what came from them."""
 _WORDS = """
 CREATE TABLE IF NOT EXISTS words (
-    derivation TEXT PRIMARY KEY, resolved TEXT NOT NULL, outputs TEXT NOT NULL, signers TEXT NOT NULL,
-    document TEXT NOT NULL
+    derivation TEXT PRIMARY KEY, name TEXT NOT NULL, resolved TEXT NOT NULL, outputs TEXT NOT NULL,
+    signers TEXT NOT NULL, document TEXT NOT NULL
 ) WITHOUT ROWID;
 """
 _MIGRATIONS = {1: _HISTORY, 2: _BEYOND, 3: _WORDS}

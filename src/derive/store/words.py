@@ -31,6 +31,7 @@ class Word:
     """
 
     derivation: Digest
+    name: str
     resolved: Digest
     outputs: Mapping[str, str]
     signers: tuple[Digest, ...]
@@ -53,6 +54,7 @@ def keep_words(database: Database, found: Sequence[Word]) -> None:
         rows = [
             (
                 word.derivation.hex,
+                word.name,
                 word.resolved.hex,
                 json.dumps(dict(word.outputs), sort_keys=True),
                 json.dumps([key.hex for key in word.signers]),
@@ -60,7 +62,7 @@ def keep_words(database: Database, found: Sequence[Word]) -> None:
             )
             for word in found
         ]
-        cursor.executemany("INSERT OR REPLACE INTO words VALUES (?, ?, ?, ?, ?)", rows)
+        cursor.executemany("INSERT OR REPLACE INTO words VALUES (?, ?, ?, ?, ?, ?)", rows)
         cursor.execute("COMMIT")
 
 
@@ -113,11 +115,12 @@ def _forget_above(cursor: sqlite3.Cursor, moved: set[str]) -> None:
     cursor.execute("DELETE FROM memos")
 
 
-def _word(row: tuple[str, str, str, str, str]) -> Word:
+def _word(row: tuple[str, str, str, str, str, str]) -> Word:
     return Word(
         derivation=Digest(row[0]),
-        resolved=Digest(row[1]),
-        outputs=json.loads(row[2]),
-        signers=tuple(map(Digest, json.loads(row[3]))),
-        document=row[4].encode(),
+        name=row[1],
+        resolved=Digest(row[2]),
+        outputs=json.loads(row[3]),
+        signers=tuple(map(Digest, json.loads(row[4]))),
+        document=row[5].encode(),
     )

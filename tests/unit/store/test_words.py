@@ -88,6 +88,7 @@ def word(name: str, says: str, below: tuple[str, ...] = ()) -> Word:
     document = {"builder": "script/1", "inputs": {one: {"derivation": sha256(one.encode()).hex} for one in below}}
     return Word(
         derivation=sha256(name.encode()),
+        name=name,
         resolved=sha256(f"resolved {name}".encode()),
         outputs={"out": f"nar:{sha256(says.encode())}"},
         signers=(sha256(b"key"),),

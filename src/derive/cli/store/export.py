@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from derive.canonical import Digest
 from derive.cli.console import answer_record, note, project_of, store_folder, wants_json
+from derive.cli.lapses import require_standing, tell_lapsed
 from derive.cli.outputs import answer_beside
 from derive.store.local import LocalStore
 from derive.words import count_text, size_text
@@ -50,6 +52,11 @@ def run(args: argparse.Namespace) -> int:
     keys = user_keyring().usable(args.key) if args.key else ()
     with LocalStore(store_folder(args), reading=True) as store:
         targets = closure_targets(store, lambda: project_of(args), args.operands, args.platform)
+        ids = [one if isinstance(one, Digest) else one.id for one in targets]
+        if keys:
+            require_standing(args, store, ids, " ".join(args.operands) or "it")
+        else:
+            tell_lapsed(args, store, ids)
         gathered = gather(store, targets, Level(args.level))
         done = export_closure(store, gathered, args.output, keys)
     found = gathered.closure

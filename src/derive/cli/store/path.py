@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from derive.canonical import Digest
 from derive.cli.console import answer, answer_record, path_text, project_of, store_folder, wants_json
+from derive.cli.lapses import tell_lapsed
 from derive.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -40,12 +42,17 @@ def run(args: argparse.Namespace) -> int:
     from derive.operands import parse_operand
     from derive.store.places import find_place
 
+    meant: list[Digest] = []
+
     def current(named: Named) -> Derivation:
         kind = "" if named.kind == "any" else f"{named.kind}:"
-        return evaluate(project_of(args), f"{kind}{named.name}", named.platform)
+        found = evaluate(project_of(args), f"{kind}{named.name}", named.platform)
+        meant.append(found.id)
+        return found
 
     with LocalStore(store_folder(args), reading=True) as store:
         place = find_place(store, parse_operand(args.operand, args.platform), args.output, current)
+        tell_lapsed(args, store, meant)
     if wants_json(args):
         answer_record("store-path", args.operand, {"output": str(place.output), "path": path_text(place.path)})
     else:
