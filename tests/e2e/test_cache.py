@@ -481,6 +481,21 @@ def test_what_rests_on_a_key_that_counts_no_more_is_told_and_not_signed(
     assert reader.here("attest", "small", "--key", "ben").code == 0
 
 
+def test_a_check_of_what_was_built_before_hears_the_alarm(
+    reader: Machine, builder: Machine, proxy: FaultProxy, repository: str
+) -> None:
+    thief = another_builder(reader, "eve", proxy.url, repository)
+    assert thief.here("image").code == 0
+    pretend(thief)
+    assert thief.here("cache", "push", "hello", "--key", "eve").code == 0
+    reader.trust({"eve": public_of(thief, "eve")})
+    assert reader.here("image", "--no-cache").answer == digest_of(builder)
+    reader.here("cache", "pull")
+    done = reader.here("image", "--check")
+    assert (done.code, "hello: this machine and trusted builders contradict each other" in done.err) == (1, True)
+    assert reader.here("image", "--check", "--no-cache").code == 0
+
+
 def test_without_caches_what_is_built_is_compared_with_nothing_that_came(
     reader: Machine, builder: Machine, proxy: FaultProxy, repository: str
 ) -> None:

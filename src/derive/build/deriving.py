@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from derive.build.answers import known_of
 from derive.build.execute import Progress
 from derive.build.plan import Action, Plan, make_plan
 from derive.build.service import Options, executor, plan_for, preflight, realise
@@ -36,7 +37,10 @@ def derive_outputs(
     if not whole and not options.no_cache:
         found = substitutes_of(root, store, note=progress.note, offline=options.offline)
     if found is None:
-        return realise(plan, store, options, progress)
+        outputs = realise(plan, store, options, progress)
+        if whole and not options.no_cache:
+            _compare_with_others(target, store, progress, root)
+        return outputs
     with found:
         if not _with_caches(target, found).is_done:
             found.refresh()
@@ -74,6 +78,21 @@ def bring_vouched(
                 raise
         else:
             return len(steps)
+
+
+def _compare_with_others(target: Derivation, store: LocalStore, progress: Progress, root: Path) -> None:
+    """Compare what was built here with what others said of it by what was read last; raises Contradicted."""
+    found = substitutes_of(root, store, note=progress.note, offline=True)
+    if found is None:
+        return
+    with found:
+        order = closure(target)
+        resolved = store.database.resolved_ids(one.id for one in order)
+        rows = store.database.realisations(resolved.values())
+        for one in order:
+            row = rows.get(resolved[one.id]) if one.id in resolved else None
+            if row is not None:
+                found.agree(one, row.resolved, known_of(row).outputs)
 
 
 def _with_caches(target: Derivation, found: Substitutes) -> Plan:
