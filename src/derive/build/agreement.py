@@ -14,8 +14,9 @@ from derive.errors import Contradicted
 
 HERE = "this machine"
 HINT = (
-    "one builder is broken, owned, or the step is not deterministic: build it without caches (--no-cache --check); "
-    "a key that lied is revoked: derive key revoke KEY --record"
+    "one builder is broken, owned, or the step is not deterministic: build it where nobody else has hands, in a store "
+    "of its own (derive build STEP --no-cache --on here --check --store fresh); a key that lied is revoked: "
+    "derive key revoke KEY --record --why TEXT"
 )
 
 

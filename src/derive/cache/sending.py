@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from derive.cache.artifact import (
     CONTENTS_TYPE,
@@ -37,6 +38,9 @@ from derive.trees.listing import File, Listing, Location
 
 _AT_A_TIME = 32
 """Outputs whose blobs go together; their artifacts are there before the next ones begin."""
+
+_SentGroup: TypeAlias = tuple[Descriptor, Mapping[Digest, Location]]
+"""The blob of a group, and where in it the contents with these hashes lie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,6 @@ class Sent:
     outputs: int = 0
     blobs: int = 0
     size: int = 0
-    shared: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,6 +99,7 @@ class Sender:
     sent: Sent = field(default_factory=Sent)
     _absent: int = 0
     _known: set[Digest] = field(default_factory=set)
+    _turns: dict[Digest, threading.Lock] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def send(self, outputs: Sequence[Output], images: frozenset[Output]) -> None:
@@ -118,17 +122,13 @@ class Sender:
     def _send_some(self, outputs: Sequence[Output], images: frozenset[Output]) -> None:
         trees = {one: self.store.listing(one.digest) for one in outputs if not isinstance(one, FlatOutput)}
         flats = {one: self._named(one, image=one in images) for one in outputs if isinstance(one, FlatOutput)}
-        tasks = [(one, group) for one, listing in trees.items() for group in groups_of(listing)]
+        groups = {one: groups_of(listing) for one, listing in trees.items()}
+        distinct = {_contents(group): group for found in groups.values() for group in found}
         blobs = {blob.digest: blob for found in flats.values() for blob in found}
         at_once(self.remote, lambda blob: self._blob(self.store, blob), list(blobs.values()))
-        done = at_once(self.remote, lambda task: self._group(task[1]), tasks)
-        packs: dict[Output, dict[Digest, Descriptor]] = {one: {} for one in trees}
-        places: dict[Output, dict[Digest, Location]] = {one: {} for one in trees}
-        for (one, _), (blob, found) in zip(tasks, done, strict=True):
-            packs[one][blob.digest] = blob
-            places[one] |= found
+        done = dict(zip(distinct, at_once(self.remote, self._group, distinct.values()), strict=True))
         at_once(self.remote, lambda pair: self._artifact(*pair), list(flats.items()))
-        ready = [(one, listing, places[one], tuple(packs[one].values())) for one, listing in trees.items()]
+        ready = [(one, trees[one], [done[_contents(group)] for group in found]) for one, found in groups.items()]
         at_once(self.remote, lambda task: self._tree(*task), ready)
 
     def _named(self, output: FlatOutput, *, image: bool) -> tuple[Descriptor, ...]:
@@ -141,7 +141,7 @@ class Sender:
         parts = {blob.digest: blob for blob in named_blobs(read_whole(self.store, output.digest))}
         return (own, *parts.values())
 
-    def _group(self, group: Group) -> tuple[Descriptor, Mapping[Digest, Location]]:
+    def _group(self, group: Group) -> _SentGroup:
         """Send one group, and return its blob with where each of its files lies in it."""
         if group.is_large:
             return self._large(group.files[0])
@@ -154,7 +154,7 @@ class Sender:
             found[file.sha256] = Location(blob.digest, offset, size, "deflate" if method == "deflate" else "raw")
         return blob, found
 
-    def _large(self, file: File) -> tuple[Descriptor, Mapping[Digest, Location]]:
+    def _large(self, file: File) -> _SentGroup:
         assert file.at is not None
         digest = file.sha256 if file.at.method == "raw" else self._hash(file.at)
         blob = Descriptor(media_type=CONTENTS_TYPE, digest=digest, size=file.at.size)
@@ -176,13 +176,13 @@ class Sender:
             hasher.update(piece)
         return Digest(hasher.hexdigest())
 
-    def _tree(
-        self, output: Output, listing: Listing, places: Mapping[Digest, Location], packs: tuple[Descriptor, ...]
-    ) -> None:
+    def _tree(self, output: Output, listing: Listing, groups: Sequence[_SentGroup]) -> None:
+        packs = {blob.digest: blob for blob, _ in groups}
+        places = {digest: at for _, found in groups for digest, at in found.items()}
         data = dump_listing(placed(listing, places))
         blob = Descriptor(media_type=LISTING_TYPE, digest=sha256(data), size=len(data))
         self._blob(Held({blob.digest: data}), blob)
-        self._artifact(output, (blob, *packs))
+        self._artifact(output, (blob, *packs.values()))
 
     def _artifact(self, output: Output, blobs: tuple[Descriptor, ...]) -> None:
         self.remote.put_manifest(output_tag(output), MANIFEST_TYPE, output_manifest(output, blobs))
@@ -191,15 +191,27 @@ class Sender:
             self.count(self.sent.outputs, self._absent)
 
     def _blob(self, source: LocalStore | Held | _Slice, blob: Descriptor) -> None:
-        """Send a blob that the repository lacks."""
+        """Send a blob that the repository lacks.
+
+        Who needs what another one is sending waits for it, and sends it where that one fails.
+        """
         with self._guard:
+            turn = self._turns.setdefault(blob.digest, threading.Lock())
+        with turn:
             if blob.digest in self._known:
-                self.sent.shared += 1
                 return
-        if not self.remote.head_blob(blob.digest)[0]:
-            upload(source, self.remote, blob, self.progress)
+            is_there, _ = self.remote.head_blob(blob.digest)
+            if not is_there:
+                upload(source, self.remote, blob, self.progress)
             with self._guard:
-                self.sent.blobs += 1
-                self.sent.size += blob.size
-        with self._guard:
-            self._known.add(blob.digest)
+                self._known.add(blob.digest)
+                self.sent.blobs += not is_there
+                self.sent.size += 0 if is_there else blob.size
+
+
+def _contents(group: Group) -> tuple[Digest | Location, ...]:
+    """Return what makes a group's blob: groups of several trees that are made of the same are sent as one.
+
+    Contents are the same wherever they lie, and a deflate stream of them is one of many.
+    """
+    return tuple(file.at if file.at is not None and file.at.method != "raw" else file.sha256 for file in group.files)

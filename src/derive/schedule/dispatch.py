@@ -22,6 +22,7 @@ from derive.build.placing import Place
 from derive.errors import DeriveError, HostRefuses, InputErrors, Interrupted, Unavailable
 from derive.schedule.assign import Assigner
 from derive.schedule.graph import kind_of
+from derive.schedule.idle import reason_of, said_last
 from derive.schedule.model import Kind, Task, Worker
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class Dispatch:
         self._steps: dict[int, Step] = {}
         self._lost: dict[int, int] = {}
         self._last: DeriveError | None = None
+        self._causes: dict[str, str] = {}
         self._guard = threading.Lock()
         self._stopped = False
         for number, lane in enumerate(lanes):
@@ -172,9 +174,11 @@ class Dispatch:
             return
         self._lost[task] = self._lost.get(task, 0) + 1
         line.losses += 1
-        self._tell(f"{place.name} lost {step.derivation.name}: it runs again{self._why()}")
+        cause = self._causes.get(step.derivation.id.hex)
+        why = "" if cause is None else f" ({cause})"
+        self._tell(f"{place.name} lost {step.derivation.name}: it runs again{why}")
         if line.losses >= _LOSSES_OF_WORKER:
-            self._leave_out(number, f"it lost {line.losses} steps")
+            self._leave_out(number, f"it lost {line.losses} steps{why}")
 
     def is_lost(self, step: Step, place: Place, error: DeriveError) -> bool:
         """Say whether an error comes of where the step ran; called by the threads of steps."""
@@ -185,6 +189,7 @@ class Dispatch:
         if not isinstance(error, Unavailable) or isinstance(error, HostRefuses):
             return False
         self._last = error
+        self._causes[step.derivation.id.hex] = said_last(error)
         return self._lost.get(self._places[step.derivation.id.hex], 0) + 1 < _LOSSES_OF_STEP
 
     def stop(self) -> None:
@@ -216,7 +221,7 @@ class Dispatch:
             line.executor = line.lane.open()
         except (Unavailable, InputErrors) as error:
             self._last = error
-            self._leave_out(number, error.problems()[0].message)
+            self._leave_out(number, reason_of(error))
         return line.executor
 
     def _leave_out(self, number: int, why: str) -> None:
@@ -225,9 +230,6 @@ class Dispatch:
             line.gone = why
             self._tell(f"{line.name} is left out from now on: {why}")
         self._assigner.close(number, forgets=True)
-
-    def _why(self) -> str:
-        return f" ({self._last.problems()[0].message})" if self._last is not None else ""
 
     def _look(self) -> None:
         """Open and close the lanes of hosts that are watched, by what was last seen of each."""

@@ -57,7 +57,7 @@ def tasks_of(plan: Plan, forecast: Forecast, size_of: Callable[[Output], int]) -
     for step in steps:
         derivation = step.derivation
         price = prices.get(derivation.id)
-        expected = price.expected_ns if price is not None and price.expected_ns is not None else usual
+        expected = None if price is None else price.expected_ns
         is_sandbox = kind_of(step) is Kind.SANDBOX
         needs = {places[r.derivation.id] for r in derivation.inputs.values() if r.derivation.id in places}
         found.append(
@@ -65,12 +65,13 @@ def tasks_of(plan: Plan, forecast: Forecast, size_of: Callable[[Output], int]) -
                 key=derivation.id.hex,
                 name=derivation.name,
                 kind=kind_of(step),
-                duration_ns=expected,
+                duration_ns=usual if expected is None else expected,
                 needs=tuple(sorted(needs)),
                 platform=derivation.build if is_sandbox else "any",
                 reads=sizes.reads(derivation) if is_sandbox else (),
                 gives_bytes=(price.written_bytes or 0) if price is not None and is_sandbox else 0,
                 memory_bytes=STEP_MEMORY if is_sandbox else 0,
+                guessed=expected is None,
             )
         )
     return tuple(found)

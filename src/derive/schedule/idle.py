@@ -17,11 +17,14 @@ from typing import Any
 from derive.canonical import Json
 from derive.errors import Corrupt, DeriveError, expected_got
 from derive.schedule.config import GIB, Guard
+from derive.words import binary_size, count_text
 
 TAG = "idle-facts/1"
 SERVICE_LABEL = "io.derive.launch-bundle"
 """A container that was deployed by derive serves, whatever it is called."""
 MOST_JOBS = 10
+_LAST, _SAID = "last ", "said "
+"""How the lines of an error begin that tell what somebody else said of it."""
 _CPUS_A_JOB = 2
 
 
@@ -104,8 +107,26 @@ def may_build(facts: IdleFacts, guard: Guard) -> Verdict:
         reasons.append(f"{_gib(facts.available_bytes)} available, and a build begins with {_gib(guard.memory_needed)}")
     jobs = jobs_for(facts, guard)
     if jobs < 1 and not reasons:
-        reasons.append(f"too small: {facts.cpus} processors, {_gib(facts.available_bytes)} available")
+        reasons += _too_small(facts, guard)
     return Verdict(jobs=0 if reasons else jobs, reasons=tuple(reasons))
+
+
+def _too_small(facts: IdleFacts, guard: Guard) -> list[str]:
+    """Return what one job needs that a host lacks, and which keys of its guard say so."""
+    processors = guard.cores_kept + _CPUS_A_JOB
+    memory = guard.memory_floor + guard.memory_a_job
+    found = []
+    if facts.cpus < processors:
+        found.append(
+            f"too small: {count_text(facts.cpus, 'processor')}, and one job needs {processors}:"
+            f" {_CPUS_A_JOB} beside cores-kept = {guard.cores_kept}"
+        )
+    if facts.available_bytes < memory:
+        found.append(
+            f"too small: {_gib(facts.available_bytes)} available, and one job needs {_gib(memory)}:"
+            f" memory-a-job = {binary_size(guard.memory_a_job)} above memory-floor = {binary_size(guard.memory_floor)}"
+        )
+    return found
 
 
 def jobs_for(facts: IdleFacts, guard: Guard) -> int:
@@ -131,7 +152,16 @@ def serves(container: Running, guard: Guard) -> bool:
 def reason_of(error: DeriveError) -> str:
     """Say in one line why a host could not be asked, or refuses: its details are no column there."""
     problem = error.problems()[0]
-    return "; ".join((problem.message, *(" ".join(line.split()) for line in problem.detail[:1])))
+    said = next((line for line in problem.detail if line.startswith(_SAID)), None)
+    shown = problem.detail[:1] if said is None else (said,)
+    return "; ".join((problem.message, *(" ".join(line.split()) for line in shown)))
+
+
+def said_last(error: DeriveError) -> str:
+    """Say in one line why a step was lost: what its worker said last, where the error tells that."""
+    problem = error.problems()[0]
+    said = next((line for line in problem.detail if line.startswith(_LAST)), "")
+    return " ".join(said.removeprefix(_LAST).split()) or problem.message
 
 
 def _serving(facts: IdleFacts, guard: Guard) -> list[str]:

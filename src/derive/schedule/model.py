@@ -35,7 +35,8 @@ class Task:
 
     ``reads`` are the things that whoever runs it must hold, by name, with their sizes: a worker elsewhere is sent each
     of them once. What the task gives is known by its ``key``, and is ``gives_bytes`` long. ``platform`` is that of the
-    programs that run; ``any`` for those of the engine. ``duration_ns`` is at the usual speed.
+    programs that run; ``any`` for those of the engine. ``duration_ns`` is at the usual speed; ``guessed``: no earlier
+    run says it.
     """
 
     key: str
@@ -47,6 +48,7 @@ class Task:
     reads: tuple[tuple[str, int], ...] = ()
     gives_bytes: int = 0
     memory_bytes: int = 0
+    guessed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +134,7 @@ class Timetable:
         names = [worker.name for worker in self.workers]
         return {
             "makespan_ns": self.makespan_ns,
+            "guessed": any(self.tasks[one.task].guessed for one in self.ran),
             "sent_bytes": dict(sorted(self.sent.items())),
             "returned_bytes": dict(sorted(self.returned.items())),
             "steps": [
@@ -140,6 +143,7 @@ class Timetable:
                     "where": names[one.worker],
                     "begins_ns": one.began_ns,
                     "ends_ns": one.ended_ns,
+                    "guessed": self.tasks[one.task].guessed,
                 }
                 for one in self.ran
                 if not one.lost

@@ -184,6 +184,27 @@ def test_a_step_that_a_worker_lost_runs_elsewhere_and_that_is_said(bench: Bench)
     assert bench.told == ["one lost a: it runs again (builder one does not answer)"]
 
 
+def test_what_a_worker_said_last_is_why_it_lost_a_step(bench: Bench) -> None:
+    def lose(where: str, _: Context) -> None:
+        if where == "one":
+            detail = ("tried     1 times: one", "last      builder one gave it up: no space left on device")
+            raise Unavailable("no builder brought a to an end", detail=detail)
+
+    bench.actions["a"] = lose
+    bench.run(script("a"), here(), far("one", speed=4000))
+    assert bench.told == ["one lost a: it runs again (builder one gave it up: no space left on device)"]
+
+
+def test_where_nobody_is_left_who_lost_steps_says_why(bench: Bench) -> None:
+    def lose(_: str, __: Context) -> None:
+        raise Unavailable("no builder brought it to an end", detail=("last      its daemon is gone",))
+
+    bench.actions = {"a": lose, "b": lose}
+    with pytest.raises(Unavailable) as caught:
+        bench.run(script("top", script("a"), script("b")), here(kinds=frozenset({Kind.ENGINE})), far("one"))
+    assert caught.value.detail == ("one  it lost 2 steps (its daemon is gone)",)
+
+
 def test_an_executor_that_loses_one_step_after_another_is_left_out(bench: Bench) -> None:
     def lose(where: str, _: Context) -> None:
         if where == "one":
@@ -193,7 +214,7 @@ def test_an_executor_that_loses_one_step_after_another_is_left_out(bench: Bench)
     bench.actions = dict.fromkeys(names, lose)
     bench.run(script("top", *map(script, names)), here(), far("one", speed=90_000))
     assert sum(where == "one" for _, where in bench.ran) == 2
-    assert bench.told[-1] == "one is left out from now on: it lost 2 steps"
+    assert bench.told[-1] == "one is left out from now on: it lost 2 steps (gone)"
 
 
 def test_where_nobody_is_left_the_run_ends_with_the_reasons(bench: Bench) -> None:
@@ -212,13 +233,13 @@ def test_an_executor_that_cannot_be_had_is_left_out_once_and_for_all(bench: Benc
 
     def absent() -> StepExecutor:
         asked.append(1)
-        raise Unavailable("no node of the builder answers")
+        raise Unavailable("no node of the builder answers", detail=("node      one0 at ssh://one", "said      refused"))
 
     lane = replace(far("one", slots=2, speed=90_000), open=absent)
     bench.run(script("top", script("a"), script("b")), here(), lane)
     assert {where for _, where in bench.ran} == {HERE}
     assert len(asked) == 1
-    assert bench.told == ["one is left out from now on: no node of the builder answers"]
+    assert bench.told == ["one is left out from now on: no node of the builder answers; said refused"]
 
 
 def test_a_step_that_fails_by_itself_is_not_tried_elsewhere(bench: Bench) -> None:

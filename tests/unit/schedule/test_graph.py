@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from derive.build.plan import Action, Plan, Step
 from derive.build.prices import Forecast, Past, forecast
-from derive.canonical import sha256
+from derive.canonical import Json, sha256
 from derive.derivations.model import Derivation, Output, TreeOutput
 from derive.schedule.config import GIB, ExecutorEntry
 from derive.schedule.graph import (
@@ -24,6 +24,7 @@ from derive.schedule.graph import (
     workers_of,
 )
 from derive.schedule.model import Kind
+from derive.schedule.simulate import simulate
 from support.steps import fetch_deb, step
 
 NOTHING = Past(samples={}, rates={}, predecessors={})
@@ -99,6 +100,23 @@ def test_where_no_step_was_ever_seen_all_are_taken_to_last_alike() -> None:
     root = step("root", "compose")
     plan = plan_of(Step(derivation=root, action=Action.BUILD, reason=""))
     assert tasks_of(plan, priced(plan, {}), lambda _: 0)[0].duration_ns == UNKNOWN_NS
+
+
+def test_steps_whose_time_no_earlier_run_says_are_marked_in_the_schedule_and_it_as_a_whole() -> None:
+    low = step("low", "compose")
+    high = step("high", "compose", {"low": low})
+    plan = plan_of(*(Step(derivation=one, action=Action.BUILD, reason="") for one in (low, high)))
+    workers = workers_of([], jobs=1, here=True, speeds={})
+
+    def marks(seconds: Mapping[str, int | None]) -> tuple[Json, list[Json]]:
+        document = simulate(tasks_of(plan, priced(plan, seconds), lambda _: 0), workers).document()
+        steps = document["steps"]
+        assert isinstance(steps, list)
+        return document["guessed"], [one["guessed"] for one in steps if isinstance(one, dict)]
+
+    assert marks({}) == (True, [True, True])
+    assert marks({"low": 3}) == (True, [False, True])
+    assert marks({"low": 3, "high": 0}) == (False, [False, False])
 
 
 def test_settings_become_workers_and_a_speed_that_was_measured_wins() -> None:

@@ -66,7 +66,30 @@ def test_another_build_there_excludes_this_one() -> None:
 
 
 def test_a_host_too_small_for_one_job_says_so() -> None:
-    assert may_build(replace(SPARK, cpus=4), GUARD).reasons == ("too small: 4 processors, 112.0 GiB available",)
+    assert may_build(replace(SPARK, cpus=5), GUARD).reasons == (
+        "too small: 5 processors, and one job needs 6: 2 beside cores-kept = 4",
+    )
+
+
+def test_a_host_with_too_little_memory_for_one_job_says_how_much_it_needs_and_which_keys_say_so() -> None:
+    guard = replace(GUARD, memory_needed=GIB, memory_floor=16 * GIB)
+    verdict = may_build(replace(SPARK, available_bytes=int(21.9 * GIB)), guard)
+    assert verdict.reasons == (
+        "too small: 21.9 GiB available, and one job needs 24.0 GiB: memory-a-job = 8GiB above memory-floor = 16GiB",
+    )
+
+
+def test_a_host_that_has_just_enough_for_one_job_builds() -> None:
+    facts = replace(SPARK, cpus=6, available_bytes=32 * GIB)
+    assert may_build(facts, replace(GUARD, memory_needed=GIB)) == Verdict(jobs=1)
+
+
+def test_a_host_too_small_in_both_says_both() -> None:
+    verdict = may_build(replace(SPARK, cpus=1, available_bytes=30 * GIB), replace(GUARD, memory_needed=GIB))
+    assert [reason.partition(" available")[0] for reason in verdict.reasons] == [
+        "too small: 1 processor, and one job needs 6: 2 beside cores-kept = 4",
+        "too small: 30.0 GiB",
+    ]
 
 
 def test_what_runs_goes_on_down_to_the_floor_and_is_stopped_below_it() -> None:

@@ -10,6 +10,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from derive.cli.cache.alarms import alarm_texts, note_next
 from derive.cli.console import answer, answer_record, note, project_of, project_root, store_folder, table, wants_json
 from derive.cli.trusting import policy_here
 from derive.store.local import LocalStore
@@ -62,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
         note("no project here trusts a key: nothing is taken from a cache ([tool.derive.trust.keys])")
     if found.ended:
         note(f"{count_text(found.ended, 'output')} came by the word of keys that count no longer: taken or built anew")
+    note_next(found)
     return 0 if found.is_sound else 1
 
 
@@ -74,14 +76,7 @@ def _planned(args: argparse.Namespace, store: LocalStore) -> Plan:
 
 def _text(found: Status, names: dict[Digest, str], plan: Plan | None) -> str:
     parts = [table([("cache", "place", "read", "key", "worth", "entries", "steps"), *_rows(found.caches)])]
-    for cache in found.caches:
-        for alarm in cache.alarms:
-            who = names.get(alarm.key) or alarm.key.short
-            lines = [f"ALARM  {cache.config.name}: {who}: {alarm.what}", *(f"  {line}" for line in alarm.detail)]
-            parts.append("\n".join(lines))
-    for conflict in found.conflicts:
-        rows = [(f"  {who}", name, text) for who, outputs in conflict.said for name, text in sorted(outputs.items())]
-        parts.append(f"ALARM  {conflict.name}: two things are said of {conflict.resolved.short}\n{table(rows)}")
+    parts += alarm_texts(found, names)
     if found.came:
         parts.append(f"{count_text(found.came, 'output')} of this store came from caches")
     if plan is not None:
