@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from derive.canonical import EPOCH, Digest
+from derive.canonical import EPOCH, Digest, decode
 from derive.errors import Problem
+from derive.images.documents import mapping
+from derive.images.encoding import MEDIA_TYPE as LAYER
 from derive.images.oci import BACKEND_LABEL, NATIVE_LABEL, ImageConfig
 
 BACKEND = "buildkit"
@@ -28,6 +30,13 @@ OUTPUT: Mapping[str, str] = MappingProxyType({"type": "oci", "rewrite-timestamp"
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """What BuildKit sets where an image sets no PATH; an engine does so as well, when it starts a container."""
+
+_COMPARED = frozenset(
+    ("Env", "Entrypoint", "Cmd", "User", "WorkingDir", "Labels", "StopSignal", "ExposedPorts", "ArgsEscaped")
+)
+"""Keys of a config's settings that are compared; the last one says something on Windows alone."""
+_COMPARED_AROUND = frozenset(("architecture", "os", "variant", "config", "rootfs", "created", "history"))
+"""Keys around them: what they say is compared, a digest of the layers, or told to people alone."""
 
 LAYERS = "layers"
 """The folder of an exported image's layers, an OCI layout of one image for each."""
@@ -103,6 +112,24 @@ def settings_differences(native: ImageConfig, built: ImageConfig) -> list[str]:
         for key in keys
         if getattr(native, key) != getattr(built, key)
     ]
+
+
+def unasked(config: bytes, layer_types: Iterable[str]) -> list[str]:
+    """Return what a built image says besides what is compared, as lines for a person: none of it was asked for.
+
+    ``config`` is its config, which :func:`derive.images.base.config_of` reads; ``layer_types`` are its layers'. A
+    health check runs in every container, a trigger in every build upon it, and of a variable that stands twice it is
+    not settled which one counts.
+    """
+    whole = mapping(decode(config), "config")
+    inner = mapping(whole.get("config") or {}, "config.config")
+    found = [f"{key}: {value!r}" for key, value in whole.items() if value and key not in _COMPARED_AROUND]
+    found += [f"{key}: {value!r}" for key, value in inner.items() if value and key not in _COMPARED]
+    variables = inner.get("Env") or []
+    names = [str(one).partition("=")[0] for one in variables] if isinstance(variables, list | tuple) else []
+    found += [f"the variable {name} twice" for name in sorted({one for one in names if names.count(one) > 1})]
+    found += [f"a layer of type {one}" for one in sorted({*layer_types} - {LAYER})]
+    return [f"nobody asked for {one}" for one in found]
 
 
 def _programs(settings: ImageConfig) -> Sequence[tuple[str, tuple[str, ...]]]:

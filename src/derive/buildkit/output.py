@@ -123,7 +123,7 @@ def checked_layer(layout: Path, name: str) -> Path | None:
     try:
         (listed,) = json.loads((layout / "index.json").read_bytes())["manifests"]
         _, manifest = parse_manifest(_document(layout, Digest.parse(listed["digest"]), name), where=name)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise broken(name, f"no image in a layout: {error}") from error
     if not isinstance(manifest, Manifest) or len(manifest.layers) > 1:
         raise broken(name, "not an image of one layer")
@@ -133,6 +133,8 @@ def checked_layer(layout: Path, name: str) -> Path | None:
     if not layer.media_type.endswith(".tar"):
         raise broken(name, f"a layer that is not an uncompressed tar: {layer.media_type}")
     place = _blob(layout, layer.digest)
+    if not place.is_file():
+        raise broken(name, f"blob {layer.digest} is named, and was not sent")
     with place.open("rb") as file:
         got = Digest(hashlib.file_digest(file, "sha256").hexdigest())
     if got != layer.digest:

@@ -130,7 +130,10 @@ def _lay(files: dict[bytes, Shown], stream: _Stream, *, contents: bool) -> int:
             archive.members = []  # it would keep every member that it has read
             path = _path(member.name)
             if member.islnk():
-                files[path] = files[_path(member.linkname)]
+                target = files.get(_path(member.linkname))
+                if target is None:
+                    raise Corrupt(f"a hard link to {escape(_path(member.linkname))}, which is not before it")
+                files[path] = target
             elif path:
                 files[path] = _shown(archive, member, contents=contents)
         return int(archive.offset)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,8 +17,10 @@ from derive.buildkit.image import (
     readme,
     settings_differences,
     starter,
+    unasked,
 )
 from derive.canonical import Digest
+from derive.images.encoding import MEDIA_TYPE
 from derive.images.oci import ImageConfig
 
 NATIVE = Digest("a" * 64)
@@ -90,6 +94,31 @@ def test_contexts_are_named_by_place_and_by_what_of_the_layer_s_name_fits() -> N
 def test_settings_that_are_not_the_same_are_named() -> None:
     (line,) = settings_differences(ImageConfig(user="7"), ImageConfig(user="8"))
     assert line == "user: '7', and in the other '8'"
+
+
+@pytest.mark.parametrize(
+    ("around", "inside", "line"),
+    [
+        ({}, {"Healthcheck": {"Test": ["CMD", "/evil"]}}, "Healthcheck: {'Test': ['CMD', '/evil']}"),
+        ({}, {"OnBuild": ["RUN evil"]}, "OnBuild: ['RUN evil']"),
+        ({}, {"Volumes": {"/usr": {}}}, "Volumes: {'/usr': {}}"),
+        ({}, {"Shell": ["/evil"]}, "Shell: ['/evil']"),
+        ({}, {"Env": ["PATH=/evil", "A=1", "PATH=/bin"]}, "the variable PATH twice"),
+        ({"author": "eve"}, {}, "author: 'eve'"),
+    ],
+)
+def test_what_nobody_asked_for_in_a_config_is_named(around: dict[str, Any], inside: dict[str, Any], line: str) -> None:
+    said = json.dumps({"architecture": "arm64", "history": [{}], "config": {"OnBuild": None, **inside}, **around})
+    assert unasked(said.encode(), [MEDIA_TYPE]) == [f"nobody asked for {line}"]
+
+
+def test_what_builders_write_besides_and_says_nothing_is_passed_over() -> None:
+    said = json.dumps({"config": {"ArgsEscaped": True, "Volumes": {}, "Env": ["A=1"]}, "created": "1980"})
+    assert unasked(said.encode(), [MEDIA_TYPE]) == []
+
+
+def test_a_layer_of_another_type_is_named() -> None:
+    assert unasked(b"{}", [MEDIA_TYPE, "text/x", "text/x"]) == ["nobody asked for a layer of type text/x"]
 
 
 def exported(folder: Path) -> Path:
