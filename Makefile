@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup image check kernels ds41f arguments test lab lab-vllm gpu lint bench scale lock clean
+.PHONY: help setup image check kernels ds41f arguments test long lab lab-vllm gpu lint bench scale lock clean
 
 # Of the person's command line, never of an environment that happens to hold these names.
 ifneq ($(origin IMAGE),command line)
@@ -37,6 +37,10 @@ kernels: setup ## compile every kernel twice, for both architectures and hosts, 
 
 test: ## everything: set-up, format, lint, types, tests: [ARGS='tests/unit -k tar']
 	@tools/test all $(ARGS)
+
+long: ## tests that take minutes each: probe from its capsule alone, a unit of each kernel twice
+	@tools/bootstrap --tests
+	@.venv/bin/python -m pytest tests/long/audit_probe.py tests/long/kernels.py $(ARGS)
 
 lab: ## everything that can go wrong with a site of namespaces, recorded in records/lab (root): [ARGS='SCENARIO...']
 	@tools/bootstrap --tests && tests/support/install-docker .cache/docker

@@ -38,10 +38,9 @@ settings.load_profile(os.environ.get("DERIVE_HYPOTHESIS", "fixed"))
 # What takes longest, first: a worker that begins with one of these at the end would leave the others idle. A line is
 # a group for one worker, as its files wait for the same thing.
 _FIRST = (
-    ("sandbox/test_kernel_bytes", "sandbox/test_mma_formats", "e2e/test_kernels", "e2e/test_kernel_commands"),
+    ("sandbox/test_kernel_bytes", "sandbox/test_mma_formats", "e2e/test_kernel_commands"),
     ("e2e/test_lab",),
     ("e2e/test_distribution", "e2e/test_guard_starved", "e2e/test_node_engines", "e2e/test_supervised"),
-    ("e2e/test_audit_probe",),
     ("e2e/test_reproducible",),
     ("e2e/test_check",),
     ("e2e/test_bootstrap",),

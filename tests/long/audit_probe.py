@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The project's own image, derived again from its capsule alone: engine and all, with no network and an empty store."""
+"""The project's own image, derived again from its capsule alone: engine and all, with no network and an empty store.
+
+Takes minutes, so that `make test` does not collect it: `make long`.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The project's own kernels, compiled for real without a GPU; the store is kept, for its root takes gigabytes."""
+"""The project's own kernels, compiled for real without a GPU; the store is kept, for its root takes gigabytes.
+
+Takes minutes, so that `make test` does not collect it: `make long`.
+"""
 
 from __future__ import annotations
 
