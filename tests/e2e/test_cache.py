@@ -119,6 +119,15 @@ def pretend(machine: Machine) -> None:
             store.database.replace_realisation(lie, key, "hello", document.encode())
 
 
+def liar(reader: Machine, name: str, url: str, repository: str, *targets: str) -> Machine:
+    """Return a machine whose key has pushed a lie about the step ``hello``, beside whatever else is pushed."""
+    thief = another_builder(reader, name, url, repository)
+    assert thief.here("image").code == 0
+    pretend(thief)
+    assert thief.here("cache", "push", *targets, "--key", name).code == 0
+    return thief
+
+
 def got(running: Registry, repository: str, what: str) -> bytes:
     """Read something from a repository as it is served."""
     url = f"{running.url}/v2/{repository}/{what}"
@@ -253,10 +262,7 @@ def test_a_lying_builder_is_an_alarm_and_nothing_of_it_is_taken(
     reader: Machine, builder: Machine, proxy: FaultProxy, repository: str
 ) -> None:
     ann = public_of(builder, "ann")
-    thief = another_builder(reader, "cat", proxy.url, repository)
-    assert thief.here("image").code == 0
-    pretend(thief)
-    assert thief.here("cache", "push", "--key", "cat").code == 0
+    thief = liar(reader, "cat", proxy.url, repository)
     reader.trust({"ann": ann, "cat": public_of(thief, "cat")})
     done = reader.here("image")
     assert (done.code, done.out) == (1, "")
@@ -280,10 +286,7 @@ def test_pulling_what_contradicts_what_was_built_here_is_the_alarm_that_status_t
 ) -> None:
     """Who built a step before a key lied of it builds nothing more: reading the logs is what tells."""
     assert reader.here("image", "--no-cache").code == 0
-    thief = another_builder(reader, "cat", proxy.url, repository)
-    assert thief.here("image").code == 0
-    pretend(thief)
-    assert thief.here("cache", "push", "--key", "cat").code == 0
+    thief = liar(reader, "cat", proxy.url, repository)
     reader.trust({"cat": public_of(thief, "cat")})
     pulled = reader.here("cache", "pull")
     assert (pulled.code, pulled.out) == (1, "")
@@ -302,10 +305,7 @@ def test_an_alarm_that_was_read_before_is_told_also_when_no_cache_answers(
     reader: Machine, proxy: FaultProxy, repository: str
 ) -> None:
     assert reader.here("image", "--no-cache").code == 0
-    thief = another_builder(reader, "cat", proxy.url, repository)
-    assert thief.here("image").code == 0
-    pretend(thief)
-    assert thief.here("cache", "push", "--key", "cat").code == 0
+    thief = liar(reader, "cat", proxy.url, repository)
     reader.trust({"cat": public_of(thief, "cat")})
     assert reader.here("cache", "pull").code == 1
     proxy.add(".", "status", times=99, status=503)
@@ -345,10 +345,7 @@ def test_a_thief_of_one_key_of_three_gets_nothing_taken_where_two_must_agree(
 def test_what_is_built_here_and_contradicts_enough_keys_is_not_recorded(
     reader: Machine, proxy: FaultProxy, repository: str
 ) -> None:
-    thief = another_builder(reader, "cat", proxy.url, repository)
-    assert thief.here("image").code == 0
-    pretend(thief)
-    assert thief.here("cache", "push", "--key", "cat").code == 0
+    thief = liar(reader, "cat", proxy.url, repository)
     reader.trust({"cat": public_of(thief, "cat")})
     reader.here("cache", "pull")
     # Its bytes cannot be had, so the step is built: and comes out otherwise.
@@ -377,10 +374,7 @@ def test_after_a_revocation_what_came_by_that_key_is_made_anew(reader: Machine, 
 def test_after_a_revocation_what_was_built_here_upon_that_key_s_lie_is_built_anew(
     reader: Machine, builder: Machine, proxy: FaultProxy, repository: str, flags: tuple[str, ...]
 ) -> None:
-    thief = another_builder(reader, "cat", proxy.url, repository)
-    assert thief.here("image").code == 0
-    pretend(thief)
-    assert thief.here("cache", "push", "hello", "--key", "cat").code == 0
+    thief = liar(reader, "cat", proxy.url, repository, "hello")
     reader.trust({"cat": public_of(thief, "cat")})
     forged = digest_of(reader)
     assert forged != digest_of(builder)
@@ -394,10 +388,7 @@ def test_after_a_revocation_what_was_built_here_upon_that_key_s_lie_is_built_ane
 def test_one_key_has_nothing_taken_below_what_two_must_agree_on(
     reader: Machine, builder: Machine, proxy: FaultProxy, repository: str
 ) -> None:
-    thief = another_builder(reader, "cat", proxy.url, repository)
-    assert thief.here("image").code == 0
-    pretend(thief)
-    assert thief.here("cache", "push", "hello", "--key", "cat").code == 0
+    thief = liar(reader, "cat", proxy.url, repository, "hello")
     rule = '\n[[tool.derive.trust.outputs]]\nderivations = ["image:small"]\nthreshold = 2\n'
     reader.trust({"cat": public_of(thief, "cat"), "ben": reader.key("ben")}, more=rule)
     done = reader.here("image")
@@ -410,10 +401,7 @@ def test_what_an_honest_key_signed_upon_a_lie_falls_with_the_liar(
     reader: Machine, builder: Machine, proxy: FaultProxy, running: Registry, tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
     repository = f"team/{tmp_path.name.replace('_', '-').lower()}-alone"
-    thief = another_builder(reader, "eve", proxy.url, repository)
-    assert thief.here("image").code == 0
-    pretend(thief)
-    assert thief.here("cache", "push", "hello", "--key", "eve").code == 0
+    thief = liar(reader, "eve", proxy.url, repository, "hello")
     eve = public_of(thief, "eve")
     honest = another_builder(reader, "cat", proxy.url, repository, {"eve": eve})
     forged = digest_of(honest)
@@ -436,10 +424,7 @@ def test_a_layer_found_by_one_key_s_word_is_not_taken_below_what_two_must_agree_
     reader: Machine, builder: Machine, proxy: FaultProxy, tmp_path: Path
 ) -> None:
     repository = f"team/{tmp_path.name.replace('_', '-').lower()}-alone"
-    thief = another_builder(reader, "eve", proxy.url, repository)
-    assert thief.here("image").code == 0
-    pretend(thief)
-    assert thief.here("cache", "push", "hello", "--key", "eve").code == 0
+    thief = liar(reader, "eve", proxy.url, repository, "hello")
     keys = {"eve": public_of(thief, "eve")}
     for name in ("cat", "dan"):
         one = another_builder(reader, name, proxy.url, repository, {"eve": keys["eve"]})
@@ -458,10 +443,7 @@ def test_a_layer_found_by_one_key_s_word_is_not_taken_below_what_two_must_agree_
 def test_what_rests_on_a_key_that_counts_no_more_is_told_and_not_signed(
     reader: Machine, builder: Machine, proxy: FaultProxy, repository: str, tmp_path: Path
 ) -> None:
-    thief = another_builder(reader, "cat", proxy.url, repository)
-    assert thief.here("image").code == 0
-    pretend(thief)
-    assert thief.here("cache", "push", "hello", "--key", "cat").code == 0
+    thief = liar(reader, "cat", proxy.url, repository, "hello")
     reader.trust({"cat": public_of(thief, "cat"), "ben": reader.key("ben")})
     forged = digest_of(reader)
     reader.here("key", "revoke", "cat")
@@ -484,10 +466,7 @@ def test_what_rests_on_a_key_that_counts_no_more_is_told_and_not_signed(
 def test_a_check_of_what_was_built_before_hears_the_alarm(
     reader: Machine, builder: Machine, proxy: FaultProxy, repository: str
 ) -> None:
-    thief = another_builder(reader, "eve", proxy.url, repository)
-    assert thief.here("image").code == 0
-    pretend(thief)
-    assert thief.here("cache", "push", "hello", "--key", "eve").code == 0
+    thief = liar(reader, "eve", proxy.url, repository, "hello")
     reader.trust({"eve": public_of(thief, "eve")})
     assert reader.here("image", "--no-cache").answer == digest_of(builder)
     reader.here("cache", "pull")
@@ -499,10 +478,7 @@ def test_a_check_of_what_was_built_before_hears_the_alarm(
 def test_without_caches_what_is_built_is_compared_with_nothing_that_came(
     reader: Machine, builder: Machine, proxy: FaultProxy, repository: str
 ) -> None:
-    thief = another_builder(reader, "cat", proxy.url, repository)
-    assert thief.here("image").code == 0
-    pretend(thief)
-    assert thief.here("cache", "push", "hello", "--key", "cat").code == 0
+    thief = liar(reader, "cat", proxy.url, repository, "hello")
     reader.trust({"cat": public_of(thief, "cat")})
     assert digest_of(reader) != digest_of(builder)
     checked = reader.here("image", "--check")
