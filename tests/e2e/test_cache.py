@@ -440,6 +440,16 @@ def test_a_layer_found_by_one_key_s_word_is_not_taken_below_what_two_must_agree_
     assert digest_of(reader) == digest_of(builder)
 
 
+def test_a_key_that_is_revoked_again_gets_another_record_for_an_earlier_day_alone(reader: Machine) -> None:
+    reader.trust({"ben": reader.key("ben")})
+    again = ("key", "revoke", "ben", "--record", "--why", "stolen")
+    assert [reader.here(*again).code, reader.here(*again).code] == [0, 0]
+    assert len(list((reader.root / "records/keys").iterdir())) == 1
+    assert "a record says so already: records/keys/0001-ben.json" in reader.here(*again).err
+    assert reader.here(*again, "--since", "2026-01-02").code == 0
+    assert len(list((reader.root / "records/keys").iterdir())) == 2
+
+
 def test_what_rests_on_a_key_that_counts_no_more_is_told_and_not_signed(
     reader: Machine, builder: Machine, proxy: FaultProxy, repository: str, tmp_path: Path
 ) -> None:

@@ -109,6 +109,11 @@ def _record(args: argparse.Namespace, key: ListedKey) -> str:
 
     root = project_root(args)
     require_held(root)
+    ends = load_history(root).ends.get(key.id, ())
+    said = next((end.file for end in ends if end.cause == "revoked"), None)
+    if said is not None and args.since is None:  # only an earlier day would take more from it
+        note(f"a record says so already: {said}")
+        return said
     upto = last_before(load(root), args.since)
     body = revoked_body(key.id, releases=upto, why=args.why, since_s=args.since, revoked_s=int(time.time()))
     name = next(iter((*key.trusted, *key.names)), key.id.short)
