@@ -19,6 +19,7 @@ from pathlib import Path
 from derive.buildkit.builders import Builder, find_builder
 from derive.buildkit.client import INSTALL, Build, BuildRequest
 from derive.buildkit.contexts import ContextLayer, Contexts
+from derive.buildkit.foreign import foreign_problems
 from derive.buildkit.image import (
     BUILD_ARGUMENTS,
     OUTPUT,
@@ -87,12 +88,16 @@ def assembly(
     """Turn an image of the store into a Dockerfile; ``layer_names`` are what layers are called, by their blobs.
 
     Raises:
-        InputErrors: everything in its settings that no Dockerfile can say.
+        InputErrors: everything in its settings, and in the layers of a base, that no Dockerfile can say.
         Missing, Corrupt: when the image is not whole.
     """
     found, config = image_documents(store, native, name=name)
     settings = config_of(b"".join(store.read_blob(found.config.digest)))
-    problems = [*dockerfile_problems(settings, f"images/{name}.toml: config")]
+    where = f"images/{name}.toml"
+    problems = [
+        *dockerfile_problems(settings, f"{where}: config"),
+        *foreign_problems(store, (layer.digest for layer in found.layers), layer_names, f"{where}: base"),
+    ]
     if problems:
         raise InputErrors(problems)
     names = context_names([layer_names.get(layer.digest, "") for layer in found.layers])

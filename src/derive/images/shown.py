@@ -73,6 +73,18 @@ def shown_files(store: Store, manifest: Digest, *, name: str, contents: bool = T
     return files
 
 
+def layer_members(store: Store, layer: Digest, *, where: str) -> Iterator[tuple[bytes, tarfile.TarInfo]]:
+    """Yield the members of a layer's tar as they come, each with its path; raises Corrupt when it is none."""
+    stream = _Stream(decompressed(where, store.read_blob(layer), _NO_LIMIT))
+    try:
+        with tarfile.open(fileobj=stream, mode="r|", bufsize=tarfile.BLOCKSIZE * 256) as archive:  # type: ignore[call-overload]
+            for member in archive:
+                archive.members = []  # it would keep every member that it has read
+                yield _path(member.name), member
+    except (tarfile.TarError, OSError) as error:
+        raise Corrupt(f"a layer that is no tar archive: {error}", where=where) from error
+
+
 def file_differences(native: Mapping[bytes, Shown], built: Mapping[bytes, Shown]) -> list[str]:
     """Return the paths at which two images do not show the same, as lines for a person: the first ten, and a count."""
     differing = sorted(path for path in native.keys() | built.keys() if native.get(path) != built.get(path))
